@@ -1,1 +1,47 @@
-//! placeholder
+//! One process tree under one plan, on Linux: namespaces, a private root, Landlock, seccomp,
+//! limits, terminals, and a kill that reaches everything.
+//!
+//! A [`Plan`] is made from a policy, a [`Layout`] and the host's facts; it is the list of [`Step`]s
+//! that will be taken, and refuses what can't be enforced. [`Plan::start`] takes them and yields a
+//! [`Session`]; [`Session::command`] runs programs in it, with `std::process::Command`'s habits.
+//!
+//! Nothing of the calling program runs in the box: a small static program, the *stage*, is executed
+//! from a sealed memfd and makes the system calls that the plan lists. The cost does not grow with
+//! the caller's heap, and no lock, allocation or secret of the caller is ever inside.
+#![cfg(target_os = "linux")]
+
+mod command;
+mod compile;
+mod control;
+mod enforcement;
+mod error;
+mod event;
+mod host;
+mod landlock;
+mod layout;
+mod list;
+mod outcome;
+mod plan;
+mod processes;
+mod pump;
+mod refusals;
+mod root;
+mod run;
+mod seccomp;
+mod session;
+mod step;
+mod sys;
+mod watch;
+mod wire;
+
+pub use command::{Command, Output, Stdio, TerminalSize};
+pub use enforcement::{Enforcement, Mechanism, State};
+pub use error::{PlanError, SpawnError, StartError};
+pub use event::{Event, EventSink, NoSink, RefusedCall, SinkClosed};
+pub use host::{HostFacts, UserNamespaces};
+pub use layout::{Access, BOX_ID, HOME, Layout, Placement, SPOOL, WORKSPACE};
+pub use outcome::{Limit, Outcome, Stop, Usage};
+pub use plan::{Plan, SocketSlot};
+pub use run::Run;
+pub use session::Session;
+pub use step::{BindKind, FilterProgram, LandlockRules, Step};

@@ -1,0 +1,216 @@
+//! What is to be run, with `std::process::Command`'s habits.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::SpawnError;
+use crate::event::EventSink;
+use crate::layout::WORKSPACE;
+use crate::outcome::{Outcome, Usage};
+use crate::plan::Plan;
+use crate::run::{self, Run};
+use crate::session::Session;
+
+/// Where a run's input comes from or its output goes to.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub enum Stdio {
+    /// The caller's own. Pipes and plain files are handed in for input; everything else, terminals
+    /// above all, is carried by the supervisor, so that the box never holds it.
+    #[default]
+    Inherit,
+    /// The box's null device.
+    Null,
+    /// A pipe whose other end [`Run`] has.
+    Piped,
+    /// This descriptor, treated as `Inherit` treats the caller's.
+    Descriptor(OwnedFd),
+}
+
+/// What is to be run in a box.
+///
+/// The program is looked up in the PATH of the box, and starts in the workspace. Its environment is
+/// the policy's; the caller's own is not passed on.
+#[derive(Debug)]
+pub struct Command<'a> {
+    pub(crate) target: Target<'a>,
+    pub(crate) program: OsString,
+    pub(crate) args: Vec<OsString>,
+    pub(crate) environment: BTreeMap<OsString, OsString>,
+    pub(crate) directory: PathBuf,
+    pub(crate) stdin: Stdio,
+    pub(crate) stdout: Stdio,
+    pub(crate) stderr: Stdio,
+    pub(crate) terminal: Option<TerminalSize>,
+}
+
+/// Size of a terminal in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TerminalSize {
+    /// Lines.
+    pub rows: u16,
+    /// Characters of a line.
+    pub columns: u16,
+}
+
+pub(crate) enum Target<'a> {
+    Alone { plan: &'a Plan, sink: Arc<dyn EventSink> },
+    Joined(&'a Session),
+}
+
+impl std::fmt::Debug for Target<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Alone { .. } => "Alone",
+            Self::Joined(_) => "Joined",
+        })
+    }
+}
+
+/// What a run left behind when its output was collected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Output {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What it cost.
+    pub usage: Usage,
+    /// What it wrote to standard output.
+    pub stdout: Vec<u8>,
+    /// What it wrote to standard error.
+    pub stderr: Vec<u8>,
+}
+
+impl<'a> Command<'a> {
+    pub(crate) fn alone(plan: &'a Plan, sink: Arc<dyn EventSink>, program: OsString) -> Self {
+        Self::new(Target::Alone { plan, sink }, plan, program)
+    }
+
+    pub(crate) fn joined(session: &'a Session, program: OsString) -> Self {
+        Self::new(Target::Joined(session), session.plan(), program)
+    }
+
+    fn new(target: Target<'a>, plan: &Plan, program: OsString) -> Self {
+        let environment = plan.environment.iter().map(|(n, v)| (n.into(), v.into())).collect();
+        Self {
+            target,
+            program,
+            args: Vec::new(),
+            environment,
+            directory: PathBuf::from(WORKSPACE),
+            stdin: Stdio::Inherit,
+            stdout: Stdio::Inherit,
+            stderr: Stdio::Inherit,
+            terminal: None,
+        }
+    }
+
+    /// Adds an argument.
+    pub fn arg(&mut self, arg: impl AsRef<OsStr>) -> &mut Self {
+        self.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    /// Adds arguments.
+    pub fn args(&mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> &mut Self {
+        self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+
+    /// Sets a variable of the environment.
+    pub fn env(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> &mut Self {
+        self.environment.insert(name.as_ref().to_owned(), value.as_ref().to_owned());
+        self
+    }
+
+    /// Sets the directory to start in, a path of the box.
+    pub fn current_dir(&mut self, path: impl AsRef<Path>) -> &mut Self {
+        path.as_ref().clone_into(&mut self.directory);
+        self
+    }
+
+    /// Sets where the input comes from.
+    pub fn stdin(&mut self, stdio: Stdio) -> &mut Self {
+        self.stdin = stdio;
+        self
+    }
+
+    /// Sets where the output goes to.
+    pub fn stdout(&mut self, stdio: Stdio) -> &mut Self {
+        self.stdout = stdio;
+        self
+    }
+
+    /// Sets where the errors go to.
+    pub fn stderr(&mut self, stdio: Stdio) -> &mut Self {
+        self.stderr = stdio;
+        self
+    }
+
+    /// Gives the run a terminal of the box as its controlling one. Those of input, output and
+    /// errors that are `Inherit` go there; [`Run::take_terminal`] yields its other side.
+    pub fn terminal(&mut self, size: TerminalSize) -> &mut Self {
+        self.terminal = Some(size);
+        self
+    }
+
+    /// Starts the run; returns when its program has been executed or could not be.
+    ///
+    /// # Errors
+    /// [`SpawnError`]: `NotFound` and `NotExecutable` as a shell's 127 and 126; the others say what
+    /// was attempted.
+    pub fn spawn(&mut self) -> Result<Run, SpawnError> {
+        run::spawn(self)
+    }
+
+    /// Runs to the end.
+    ///
+    /// # Errors
+    /// As [`Command::spawn`].
+    pub fn status(&mut self) -> Result<Outcome, SpawnError> {
+        Ok(self.spawn()?.wait())
+    }
+
+    /// Runs to the end and collects what the run writes. Bound the amount by the policy's
+    /// `limits.output`.
+    ///
+    /// # Errors
+    /// As [`Command::spawn`].
+    pub fn output(&mut self) -> Result<Output, SpawnError> {
+        self.stdin(Stdio::Null).stdout(Stdio::Piped).stderr(Stdio::Piped);
+        let mut run = self.spawn()?;
+        let stderr = run.stderr.take().map(|file| std::thread::spawn(move || drain(file)));
+        let stdout = run.stdout.take().map(|file| std::thread::spawn(move || drain(file)));
+        let (outcome, usage) = run.finish();
+        let collect = |reader: Option<std::thread::JoinHandle<Vec<u8>>>| {
+            reader.and_then(|r| r.join().ok()).unwrap_or_default()
+        };
+        Ok(Output { outcome, usage, stdout: collect(stdout), stderr: collect(stderr) })
+    }
+
+    /// The candidates for the program, as `execvp(3)` would try them.
+    pub(crate) fn candidates(&self) -> Vec<PathBuf> {
+        if self.program.as_bytes().contains(&b'/') {
+            return vec![PathBuf::from(&self.program)];
+        }
+        let path =
+            self.environment.get(OsStr::new("PATH")).map_or(OsStr::new(""), |p| p.as_os_str());
+        std::env::split_paths(path)
+            .filter(|directory| !directory.as_os_str().is_empty())
+            .map(|directory| directory.join(&self.program))
+            .collect()
+    }
+}
+
+fn drain(mut file: File) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // What was read before an error is what there is.
+    drop(file.read_to_end(&mut bytes));
+    bytes
+}

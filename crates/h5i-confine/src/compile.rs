@@ -1,0 +1,380 @@
+//! Turns steps into the system calls that the stage makes.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::layout::Access;
+use crate::list::{Arg, Data, List, Slot};
+use crate::step::{BindKind, FilterProgram, LandlockRules, Step};
+use crate::wire::{OP_BECOME_INIT, OP_SERVE};
+
+/// Tag under which the stage hands out the listener of the system-call filter.
+pub(crate) const TAG_LISTENER: u32 = 1;
+/// Sockets that other crates asked for have this tag and above.
+pub(crate) const TAG_SOCKETS: u32 = 1000;
+/// Terminals of runs are tagged with the run's number from here on.
+pub(crate) const TAG_TERMINALS: u32 = 1 << 20;
+/// Where the host's files stand while the root is built.
+const HOST: &str = "/.host";
+
+const AT_FDCWD: Arg = Arg::Value(libc::AT_FDCWD as u32 as u64);
+const NONE: Arg = Arg::Value(0);
+const MOUNT_ATTR_RDONLY: u64 = 1;
+const MOUNT_ATTR_NOSUID: u64 = 2;
+const MOUNT_ATTR_NODEV: u64 = 4;
+const AT_EMPTY_PATH: u64 = 0x1000;
+const AT_RECURSIVE: u64 = 0x8000;
+const OPEN_TREE_CLONE: u64 = 1;
+const MOVE_MOUNT_F_EMPTY_PATH: u64 = 4;
+const CLOEXEC: u64 = libc::O_CLOEXEC as u64;
+
+/// Attributes of a bound part of the host: (set, clear, propagation, user namespace).
+pub(crate) fn bind_attributes(access: Access, kind: BindKind) -> [u64; 4] {
+    let device = if kind == BindKind::Device { 0 } else { MOUNT_ATTR_NODEV };
+    let read_only = if access == Access::Read { MOUNT_ATTR_RDONLY } else { 0 };
+    [MOUNT_ATTR_NOSUID | device | read_only, 0, 0, 0]
+}
+
+/// Compiles `steps`. The `i`th entry of `received` is the step whose source is the `i`th descriptor
+/// that comes with the first message; all other sources are opened by path.
+pub(crate) fn compile(steps: &[Step], received: &[usize]) -> List {
+    let count = u16::try_from(received.len()).unwrap_or(u16::MAX);
+    let mut compiler = Compiler { list: List::receiving(count), made: BTreeSet::new() };
+    compiler.made.insert(PathBuf::from("/"));
+    for (index, step) in steps.iter().enumerate() {
+        compiler.list.begin_step(u32::try_from(index).unwrap_or(u32::MAX));
+        let source = received
+            .iter()
+            .position(|&i| i == index)
+            .and_then(|i| u16::try_from(i).ok())
+            .map(|i| compiler.list.received(i));
+        compiler.step(step, source);
+    }
+    compiler.list
+}
+
+struct Compiler {
+    list: List,
+    made: BTreeSet<PathBuf>,
+}
+
+impl Compiler {
+    fn step(&mut self, step: &Step, source: Option<Slot>) {
+        match step {
+            Step::TakeHostId { id } => self.take_host_id(u64::from(*id)),
+            Step::EnterNamespaces { flags, .. } => {
+                self.list.call(libc::SYS_unshare, &[Arg::Value(*flags)]);
+            }
+            Step::MapIds { inside, uid, gid } => {
+                self.write("/proc/self/setgroups", b"deny");
+                self.write("/proc/self/uid_map", format!("{inside} {uid} 1").as_bytes());
+                self.write("/proc/self/gid_map", format!("{inside} {gid} 1").as_bytes());
+            }
+            Step::BecomeInit => self.list.operation(OP_BECOME_INIT),
+            Step::DetachMounts => {
+                let flags = Arg::Value(libc::MS_REC | libc::MS_PRIVATE);
+                let root = self.path("/");
+                self.list.call(libc::SYS_mount, &[NONE, root, NONE, flags, NONE]);
+            }
+            Step::Hostname { name } => {
+                let len = Arg::Value(name.len() as u64);
+                let name = Arg::Data(self.list.string(name.as_bytes()));
+                self.list.call(libc::SYS_sethostname, &[name, len]);
+            }
+            Step::LoopbackUp => self.loopback_up(),
+            Step::Socket { domain, kind, protocol, tag } => {
+                let args = [*domain, *kind | libc::SOCK_CLOEXEC, *protocol]
+                    .map(|n| Arg::Value(u64::from(n.unsigned_abs())));
+                let slot = self.list.open(libc::SYS_socket, &args);
+                self.list.hand_out(slot, TAG_SOCKETS + tag);
+                self.list.close(slot);
+            }
+            Step::EmptyRoot => self.empty_root(),
+            Step::Directory { path } => self.directory(path),
+            Step::File { path, content } => {
+                self.parents(path);
+                self.create(path, content);
+            }
+            Step::Link { path, target } => {
+                self.parents(path);
+                let (path, target) = (self.path(path), self.path(target));
+                self.list.call_or(libc::SYS_symlinkat, &[target, AT_FDCWD, path], libc::EEXIST);
+            }
+            Step::Bind { source: from, target, access, kind } => {
+                self.bind(from, source, target, *access, *kind);
+            }
+            Step::Scratch { path, mode } => {
+                self.directory(path);
+                self.mount(
+                    "tmpfs",
+                    path,
+                    libc::MS_NOSUID | libc::MS_NODEV,
+                    &format!("mode={mode:o}"),
+                );
+            }
+            Step::Proc => {
+                let path = Path::new("/proc");
+                self.directory(path);
+                let quiet = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+                self.mount("proc", path, quiet | libc::MS_RDONLY, "");
+            }
+            Step::Terminals => {
+                let path = Path::new("/dev/pts");
+                self.directory(path);
+                let data = "newinstance,ptmxmode=0666,mode=0620";
+                self.mount("devpts", path, libc::MS_NOSUID | libc::MS_NOEXEC, data);
+            }
+            Step::Mask { path } => {
+                let null = Path::new("/dev/null");
+                self.bind(null, None, path, Access::Read, BindKind::Device);
+            }
+            Step::LeaveHost => {
+                let host = self.path(HOST);
+                let detach = Arg::Value(libc::MNT_DETACH as u64);
+                self.list.call(libc::SYS_umount2, &[host, detach]);
+                let remove = Arg::Value(libc::AT_REMOVEDIR as u64);
+                self.list.call(libc::SYS_unlinkat, &[AT_FDCWD, host, remove]);
+            }
+            Step::SealRoot => {
+                let root = self.path("/");
+                let attributes =
+                    [MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, 0, 0];
+                let attributes = Arg::Data(self.list.words(&attributes));
+                let args = [AT_FDCWD, root, NONE, attributes, Arg::Value(32)];
+                self.list.call(libc::SYS_mount_setattr, &args);
+            }
+            Step::Limit { resource, value, .. } => limit(&mut self.list, *resource, *value, *value),
+            Step::DropCapabilities { last } => self.drop_capabilities(*last),
+            Step::NoNewPrivileges => {
+                self.prctl(libc::PR_SET_NO_NEW_PRIVS, 1);
+                self.prctl(libc::PR_SET_DUMPABLE, 0);
+            }
+            Step::Landlock(rules) => self.landlock(rules),
+            Step::SystemCallFilter { programs } => {
+                for program in programs {
+                    self.filter(program);
+                }
+            }
+            Step::EnterDirectory { path } => {
+                let path = self.path(path);
+                self.list.call(libc::SYS_chdir, &[path]);
+            }
+            Step::Serve => self.list.operation(OP_SERVE),
+        }
+    }
+
+    fn path(&mut self, path: impl AsRef<Path>) -> Arg {
+        Arg::Data(self.list.string(path.as_ref().as_os_str().as_bytes()))
+    }
+
+    fn prctl(&mut self, option: libc::c_int, value: u64) {
+        let option = Arg::Value(u64::from(option.unsigned_abs()));
+        self.list.call(libc::SYS_prctl, &[option, Arg::Value(value), NONE, NONE, NONE]);
+    }
+
+    fn take_host_id(&mut self, id: u64) {
+        let id = Arg::Value(id);
+        self.list.call(libc::SYS_setgroups, &[NONE, NONE]);
+        self.list.call(libc::SYS_setresgid, &[id, id, id]);
+        self.list.call(libc::SYS_setresuid, &[id, id, id]);
+        // A change of id makes the process's own /proc files root's, and the id maps with them.
+        self.prctl(libc::PR_SET_DUMPABLE, 1);
+    }
+
+    /// Writes a file that is there.
+    fn write(&mut self, path: &str, content: &[u8]) {
+        let path = self.path(path);
+        let flags = Arg::Value(libc::O_WRONLY as u64 | CLOEXEC);
+        let slot = self.list.open(libc::SYS_openat, &[AT_FDCWD, path, flags, NONE]);
+        self.write_all(slot, content);
+    }
+
+    /// Makes a file.
+    fn create(&mut self, path: &Path, content: &[u8]) {
+        let path = self.path(path);
+        let flags = Arg::Value((libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC) as u64 | CLOEXEC);
+        let mode = Arg::Value(0o644);
+        let slot = self.list.open(libc::SYS_openat, &[AT_FDCWD, path, flags, mode]);
+        self.write_all(slot, content);
+    }
+
+    fn write_all(&mut self, slot: Slot, content: &[u8]) {
+        let data = Arg::Data(self.list.bytes(content));
+        let len = Arg::Value(content.len() as u64);
+        self.list.call(libc::SYS_write, &[Arg::Slot(slot), data, len]);
+        self.list.close(slot);
+    }
+
+    fn loopback_up(&mut self) {
+        let args = [libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0]
+            .map(|n| Arg::Value(u64::from(n.unsigned_abs())));
+        let slot = self.list.open(libc::SYS_socket, &args);
+        // struct ifreq: sixteen bytes of name, then the flags IFF_UP|IFF_RUNNING.
+        let mut request = [0u8; 40];
+        request[..2].copy_from_slice(b"lo");
+        request[16] = 0x41;
+        let request = Arg::Data(self.list.bytes(&request));
+        let set_flags = Arg::Value(libc::SIOCSIFFLAGS as u64);
+        self.list.call(libc::SYS_ioctl, &[Arg::Slot(slot), set_flags, request]);
+        self.list.close(slot);
+    }
+
+    fn mount(&mut self, kind: &str, target: &Path, flags: u64, data: &str) {
+        let target = self.path(target);
+        let kind = Arg::Data(self.list.string(kind.as_bytes()));
+        let data = Arg::Data(self.list.string(data.as_bytes()));
+        self.list.call(libc::SYS_mount, &[kind, target, kind, Arg::Value(flags), data]);
+    }
+
+    fn empty_root(&mut self) {
+        // Files are made with the modes that the steps say, whatever the caller's mask.
+        self.list.call(libc::SYS_umask, &[Arg::Value(0o022)]);
+        let base = Path::new("/tmp");
+        self.mount("tmpfs", base, libc::MS_NOSUID | libc::MS_NODEV, "mode=0755");
+        let base = self.path(base);
+        self.list.call(libc::SYS_chdir, &[base]);
+        let old = self.path(".host");
+        self.list.call(libc::SYS_mkdirat, &[AT_FDCWD, old, Arg::Value(0o700)]);
+        let here = self.path(".");
+        self.list.call(libc::SYS_pivot_root, &[here, old]);
+        let root = self.path("/");
+        self.list.call(libc::SYS_chdir, &[root]);
+    }
+
+    fn directory(&mut self, path: &Path) {
+        self.parents(path);
+        if self.made.insert(path.to_owned()) {
+            let path = self.path(path);
+            let args = [AT_FDCWD, path, Arg::Value(0o755)];
+            self.list.call_or(libc::SYS_mkdirat, &args, libc::EEXIST);
+        }
+    }
+
+    fn parents(&mut self, path: &Path) {
+        if let Some(parent) = path.parent()
+            && !self.made.contains(parent)
+        {
+            self.directory(parent);
+        }
+    }
+
+    fn bind(
+        &mut self,
+        source: &Path,
+        received: Option<Slot>,
+        target: &Path,
+        access: Access,
+        kind: BindKind,
+    ) {
+        if kind == BindKind::Directory {
+            self.directory(target);
+        } else if !target.starts_with("/proc") {
+            self.parents(target);
+            let path = self.path(target);
+            let args = [AT_FDCWD, path, Arg::Value(u64::from(libc::S_IFREG) | 0o644), NONE];
+            self.list.call_or(libc::SYS_mknodat, &args, libc::EEXIST);
+        }
+        let empty = self.path("");
+        let slot = received.unwrap_or_else(|| {
+            let mut host = PathBuf::from(HOST);
+            host.push(source.strip_prefix("/").unwrap_or(source));
+            let host = self.path(host);
+            let flags = OPEN_TREE_CLONE | CLOEXEC | AT_RECURSIVE;
+            let slot = self.list.open(libc::SYS_open_tree, &[AT_FDCWD, host, Arg::Value(flags)]);
+            let attributes = Arg::Data(self.list.words(&bind_attributes(access, kind)));
+            let flags = Arg::Value(AT_EMPTY_PATH | AT_RECURSIVE);
+            let args = [Arg::Slot(slot), empty, flags, attributes, Arg::Value(32)];
+            self.list.call(libc::SYS_mount_setattr, &args);
+            slot
+        });
+        let target = self.path(target);
+        let flags = Arg::Value(MOVE_MOUNT_F_EMPTY_PATH);
+        let args = [Arg::Slot(slot), empty, AT_FDCWD, target, flags];
+        self.list.call(libc::SYS_move_mount, &args);
+        self.list.close(slot);
+    }
+
+    fn drop_capabilities(&mut self, last: u32) {
+        for capability in 0..=last {
+            self.prctl(libc::PR_CAPBSET_DROP, u64::from(capability));
+        }
+        self.prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as u64);
+        // _LINUX_CAPABILITY_VERSION_3 and the calling process; then three sets of two words.
+        let header = Arg::Data(self.list.words(&[0x2008_0522]));
+        let sets = Arg::Data(self.list.words(&[0, 0, 0]));
+        self.list.call(libc::SYS_capset, &[header, sets]);
+    }
+
+    fn landlock(&mut self, rules: &LandlockRules) {
+        // struct landlock_ruleset_attr grew with ABI 4 (network) and 6 (scopes).
+        let attributes = Arg::Data(self.list.words(&[rules.handled, 0, rules.scoped]));
+        let size = match rules.abi {
+            ..4 => 8,
+            4..6 => 16,
+            _ => 24,
+        };
+        let args = [attributes, Arg::Value(size), NONE];
+        let ruleset = self.list.open(libc::SYS_landlock_create_ruleset, &args);
+        for (path, rights) in &rules.rules {
+            let path = self.path(path);
+            let flags = Arg::Value(libc::O_PATH as u64 | CLOEXEC);
+            let slot = self.list.open(libc::SYS_openat, &[AT_FDCWD, path, flags, NONE]);
+            // struct landlock_path_beneath_attr, packed: rights, then the descriptor.
+            let rule = self.list.words(&[*rights, 0]);
+            self.list.patch_fd(slot, List::behind(rule, 8));
+            let args = [Arg::Slot(ruleset), Arg::Value(1), Arg::Data(rule), NONE];
+            self.list.call(libc::SYS_landlock_add_rule, &args);
+            self.list.close(slot);
+        }
+        self.list.call(libc::SYS_landlock_restrict_self, &[Arg::Slot(ruleset), NONE]);
+        self.list.close(ruleset);
+    }
+
+    fn filter(&mut self, program: &FilterProgram) {
+        let mut bytes = Vec::with_capacity(program.instructions.len() * 8);
+        for (code, jt, jf, k) in &program.instructions {
+            bytes.extend_from_slice(&code.to_ne_bytes());
+            bytes.extend_from_slice(&[*jt, *jf]);
+            bytes.extend_from_slice(&k.to_ne_bytes());
+        }
+        let instructions = self.list.bytes(&bytes);
+        // struct sock_fprog: a 16-bit length, padding, a pointer.
+        let mut head = [0u8; 16];
+        let len = u16::try_from(program.instructions.len()).unwrap_or(0);
+        head[..2].copy_from_slice(&len.to_ne_bytes());
+        let head = self.list.bytes(&head);
+        self.list.point(List::behind(head, 8), instructions);
+        let mut flags = 0;
+        if program.notifies {
+            flags |= libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+        }
+        if program.wait_killable {
+            flags |= libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+        }
+        let args = [
+            Arg::Value(u64::from(libc::SECCOMP_SET_MODE_FILTER)),
+            Arg::Value(flags),
+            Arg::Data(head),
+        ];
+        if program.notifies {
+            let listener = self.list.open(libc::SYS_seccomp, &args);
+            self.list.hand_out(listener, TAG_LISTENER);
+            self.list.close(listener);
+        } else {
+            self.list.call(libc::SYS_seccomp, &args);
+        }
+    }
+}
+
+/// Adds `prlimit64` on the calling process.
+pub(crate) fn limit(list: &mut List, resource: u32, soft: u64, hard: u64) {
+    let bound = Arg::Data(list.words(&[soft, hard]));
+    list.call(libc::SYS_prlimit64, &[NONE, Arg::Value(u64::from(resource)), bound, NONE]);
+}
+
+/// Stores a C string.
+pub(crate) fn c_string(list: &mut List, text: &OsStr) -> Data {
+    list.string(text.as_bytes())
+}

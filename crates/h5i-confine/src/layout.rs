@@ -1,0 +1,74 @@
+//! Where the parts of a box lie on the host and where they stand in the box.
+
+use std::path::PathBuf;
+
+/// Where the box works.
+pub const WORKSPACE: &str = "/work";
+/// The home of the box's only user.
+pub const HOME: &str = "/home/box";
+/// The only place where the box may write evidence.
+pub const SPOOL: &str = "/run/h5i/spool";
+/// The box's only user id, as seen inside.
+pub const BOX_ID: u32 = 1000;
+
+/// Whether a mounted directory may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Access {
+    /// Reading and executing.
+    Read,
+    /// Reading, executing and writing.
+    Write,
+}
+
+/// One host directory or file that stands in the box at another place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Placement {
+    /// Absolute path on the host; it must be there and must not be a symbolic link.
+    pub source: PathBuf,
+    /// Absolute path in the box.
+    pub target: PathBuf,
+    /// Whether the box may write there.
+    pub access: Access,
+}
+
+/// Where the parts of a box lie on the host and where they stand in the box.
+///
+/// Every host path must be absolute and lead to what is meant by itself: the caller owns these
+/// directories, and nothing in a box may rename them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Layout {
+    /// The parts, in the order in which they are mounted.
+    pub placements: Vec<Placement>,
+    /// When the caller is root: the non-zero host id (user and group) under which the box runs and
+    /// which owns what it may write. Without it a root caller is refused.
+    pub host_id: Option<u32>,
+}
+
+impl Layout {
+    /// A layout with the workspace at [`WORKSPACE`] and the home at [`HOME`], both writable.
+    pub fn new(workspace: impl Into<PathBuf>, home: impl Into<PathBuf>) -> Self {
+        Self::default().place(workspace, WORKSPACE, Access::Write).place(home, HOME, Access::Write)
+    }
+
+    /// Adds a part.
+    #[must_use]
+    pub fn place(
+        mut self,
+        source: impl Into<PathBuf>,
+        target: impl Into<PathBuf>,
+        access: Access,
+    ) -> Self {
+        let (source, target) = (source.into(), target.into());
+        self.placements.push(Placement { source, target, access });
+        self
+    }
+
+    /// Sets the host id for a root caller's box.
+    #[must_use]
+    pub fn host_id(mut self, id: u32) -> Self {
+        self.host_id = Some(id);
+        self
+    }
+}

@@ -1,0 +1,305 @@
+//! From a policy to what will be done on this host, step by step.
+
+use std::sync::Arc;
+
+use h5i_policy::{LandlockMode, Limits, Namespaces, NetMode, ResolvedPolicy, Tier};
+
+use crate::command::Command;
+use crate::enforcement::{Enforcement, State};
+use crate::error::{PlanError, StartError};
+use crate::event::{EventSink, NoSink};
+use crate::host::{HostFacts, UserNamespaces};
+use crate::landlock;
+use crate::layout::{BOX_ID, HOME, Layout, WORKSPACE};
+use crate::root;
+use crate::seccomp;
+use crate::session::Session;
+use crate::step::Step;
+
+/// A socket that the supervisor gets from the box's network namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SocketSlot(pub(crate) u32);
+
+/// What will be done on this host to enforce one policy, step by step.
+///
+/// Holding one proves that every field of the policy that this crate is responsible for has either
+/// a step that enforces it or is off by the policy's own choice; what can't be enforced was refused
+/// by [`PlanError`]. Making a plan starts nothing and writes nothing.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    steps: Vec<Step>,
+    enforcement: Enforcement,
+    pub(crate) limits: Limits,
+    pub(crate) environment: Vec<(String, String)>,
+    pub(crate) root_caller: bool,
+    sockets: u32,
+}
+
+/// Kernel that has everything but Landlock's newer rights: `mount_setattr` (5.12), Landlock (5.13).
+const KERNEL_NEEDED: (u32, u32) = (5, 13);
+/// Landlock ABI that controls truncation.
+const LANDLOCK_NEEDED: u32 = 3;
+/// Landlock ABI that separates abstract sockets, where the network namespace does not.
+const LANDLOCK_SCOPES: u32 = 6;
+
+impl Plan {
+    /// Plans for this host.
+    ///
+    /// # Errors
+    /// [`PlanError`], one variant for each thing that the host or this version can't do.
+    pub fn for_host(policy: &ResolvedPolicy, layout: &Layout) -> Result<Self, PlanError> {
+        Self::new(policy, layout, &HostFacts::read().map_err(PlanError::Facts)?)
+    }
+
+    /// Plans for a host with these facts.
+    ///
+    /// # Errors
+    /// As [`Plan::for_host`].
+    pub fn new(
+        policy: &ResolvedPolicy,
+        layout: &Layout,
+        facts: &HostFacts,
+    ) -> Result<Self, PlanError> {
+        check_served(policy)?;
+        let abi = check_host(policy, facts)?;
+        let (uid, gid) = match (facts.is_root(), layout.host_id) {
+            (true, Some(id)) if id != 0 => (id, id),
+            (true, _) => return Err(PlanError::RootNeedsHostId),
+            (false, _) => (facts.uid, facts.gid),
+        };
+        let mut steps = Vec::new();
+        if facts.is_root() {
+            steps.push(Step::TakeHostId { id: uid });
+        }
+        let (names, flags) = namespaces(policy.net.mode);
+        let mut enforcement = Enforcement::default();
+        for name in &names {
+            enforcement.add(namespace_label(name), State::On, "");
+        }
+        if policy.net.mode == NetMode::Host {
+            let detail = "the host's own network, unfiltered, by the policy's choice";
+            enforcement.add("network namespace", State::OffByChoice, detail);
+        }
+        steps.push(Step::EnterNamespaces { names, flags });
+        steps.push(Step::MapIds { inside: BOX_ID, uid, gid });
+        steps.push(Step::BecomeInit);
+        steps.push(Step::DetachMounts);
+        steps.push(Step::Hostname { name: "box".to_owned() });
+        if policy.net.mode == NetMode::None {
+            steps.push(Step::LoopbackUp);
+        }
+        let (root, writable) = root::steps(policy, layout, facts)?;
+        let binds = root.iter().filter(|s| matches!(s, Step::Bind { .. })).count();
+        enforcement.add("private root", State::On, format!("{binds} mounts granted"));
+        steps.extend(root);
+        let limits = limits(&policy.limits);
+        enforce_limits(&policy.limits, &limits, &mut enforcement);
+        steps.extend(limits);
+        steps.push(Step::EnterDirectory { path: WORKSPACE.into() });
+        steps.push(Step::DropCapabilities { last: facts.last_capability });
+        steps.push(Step::NoNewPrivileges);
+        enforcement.add("capabilities", State::On, "none, and none to gain");
+        if abi == 0 {
+            enforcement.add("landlock", State::Absent, "the host has none; best effort was chosen");
+        } else {
+            let rules = landlock::rules(abi, &writable);
+            let detail = format!("ABI {}, {} rules", rules.abi, rules.rules.len());
+            enforcement.add("landlock", State::On, detail);
+            steps.push(Step::Landlock(rules));
+        }
+        let programs =
+            seccomp::programs(policy.debuggers, facts.kernel).map_err(PlanError::Filter)?;
+        let detail = format!(
+            "{} calls refused and recorded, {} absent",
+            seccomp::refused(policy.debuggers).count(),
+            seccomp::absent().count()
+        );
+        enforcement.add("system-call filter", State::On, detail);
+        steps.push(Step::SystemCallFilter { programs });
+        steps.push(Step::Serve);
+        Ok(Self {
+            steps,
+            enforcement,
+            limits: policy.limits.clone(),
+            environment: environment(policy),
+            root_caller: facts.is_root(),
+            sockets: 0,
+        })
+    }
+
+    /// The steps in the order of their execution.
+    #[must_use]
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// What is enforced, mechanism by mechanism.
+    #[must_use]
+    pub fn enforcement(&self) -> &Enforcement {
+        &self.enforcement
+    }
+
+    /// Asks for a socket made inside the box's network namespace before any program of the box
+    /// runs; after the start [`Session::take_socket`] yields it. The arguments are `socket(2)`'s.
+    pub fn request_socket(&mut self, domain: i32, kind: i32, protocol: i32) -> SocketSlot {
+        let tag = self.sockets;
+        self.sockets += 1;
+        let place = self
+            .steps
+            .iter()
+            .position(|step| matches!(step, Step::EmptyRoot))
+            .unwrap_or(self.steps.len());
+        self.steps.insert(place, Step::Socket { domain, kind, protocol, tag });
+        SocketSlot(tag)
+    }
+
+    /// Starts a session: the stage and the box's init, ready for runs. Observations go to `sink`.
+    ///
+    /// # Errors
+    /// [`StartError`]; a failing step is named with its errno.
+    pub fn start(&self, sink: Arc<dyn EventSink>) -> Result<Session, StartError> {
+        Session::start(self, sink)
+    }
+
+    /// A run with a session of its own: everything it started is gone when it is waited for.
+    /// Observations are dropped; use [`Plan::start`] to keep them.
+    pub fn command(&self, program: impl Into<std::ffi::OsString>) -> Command<'_> {
+        Command::alone(self, Arc::new(NoSink), program.into())
+    }
+}
+
+fn check_served(policy: &ResolvedPolicy) -> Result<(), PlanError> {
+    if policy.tier != Tier::Process {
+        return Err(PlanError::Tier { tier: policy.tier });
+    }
+    if policy.namespaces == Namespaces::Off {
+        return Err(PlanError::NamespacesOff);
+    }
+    if !matches!(policy.net.mode, NetMode::None | NetMode::Host) {
+        return Err(PlanError::Network { mode: policy.net.mode });
+    }
+    for (field, asked) in
+        [("memory", policy.limits.memory.is_some()), ("disk", policy.limits.disk.is_some())]
+    {
+        if asked {
+            return Err(PlanError::Limit { field });
+        }
+    }
+    Ok(())
+}
+
+/// Checks what every box needs, and yields the Landlock ABI to use (0 for none, by choice).
+fn check_host(policy: &ResolvedPolicy, facts: &HostFacts) -> Result<u32, PlanError> {
+    if facts.kernel < KERNEL_NEEDED {
+        let (have, need) = (facts.kernel, KERNEL_NEEDED);
+        return Err(PlanError::Kernel { what: "a private root", have, need });
+    }
+    if let UserNamespaces::Forbidden { setting, value } = &facts.user_namespaces {
+        // A root caller's box enters its namespaces as an ordinary user, too.
+        return Err(PlanError::NoUserNamespaces { setting, value: value.clone() });
+    }
+    let have = facts.landlock_abi;
+    if have < LANDLOCK_NEEDED && policy.landlock != LandlockMode::BestEffort {
+        return Err(PlanError::Landlock { what: "a box", have, need: LANDLOCK_NEEDED });
+    }
+    if have < LANDLOCK_SCOPES && policy.net.mode == NetMode::Host {
+        let what = "network = \"host\" (abstract sockets of the host)";
+        return Err(PlanError::Landlock { what, have, need: LANDLOCK_SCOPES });
+    }
+    Ok(have)
+}
+
+fn namespaces(mode: NetMode) -> (Vec<&'static str>, u64) {
+    let all = [
+        ("user", libc::CLONE_NEWUSER),
+        ("mount", libc::CLONE_NEWNS),
+        ("pid", libc::CLONE_NEWPID),
+        ("ipc", libc::CLONE_NEWIPC),
+        ("uts", libc::CLONE_NEWUTS),
+        ("cgroup", libc::CLONE_NEWCGROUP),
+        ("net", libc::CLONE_NEWNET),
+    ];
+    let chosen: Vec<_> =
+        all.into_iter().filter(|(name, _)| mode != NetMode::Host || *name != "net").collect();
+    let flags = chosen.iter().fold(0, |all, (_, flag)| all | u64::from(flag.cast_unsigned()));
+    (chosen.into_iter().map(|(name, _)| name).collect(), flags)
+}
+
+fn namespace_label(name: &str) -> &'static str {
+    match name {
+        "user" => "user namespace",
+        "mount" => "mount namespace",
+        "pid" => "pid namespace",
+        "ipc" => "ipc namespace",
+        "uts" => "uts namespace",
+        "cgroup" => "cgroup namespace",
+        _ => "network namespace",
+    }
+}
+
+/// Resource limits as steps; never above what the caller itself may have.
+fn limits(limits: &Limits) -> Vec<Step> {
+    use rustix::process::{Resource, getrlimit};
+    let mut steps = vec![Step::Limit { name: "core_size", resource: libc::RLIMIT_CORE, value: 0 }];
+    let wanted = [
+        ("processes", libc::RLIMIT_NPROC, Resource::Nproc, limits.processes.map(u64::from)),
+        ("open_files", libc::RLIMIT_NOFILE, Resource::Nofile, limits.open_files.map(u64::from)),
+        ("file_size", libc::RLIMIT_FSIZE, Resource::Fsize, limits.file_size.map(|b| b.count())),
+    ];
+    for (name, resource, kind, value) in wanted {
+        if let Some(value) = value {
+            let value = getrlimit(kind).maximum.map_or(value, |hard| hard.min(value));
+            steps.push(Step::Limit { name, resource, value });
+        }
+    }
+    steps
+}
+
+fn enforce_limits(limits: &Limits, steps: &[Step], enforcement: &mut Enforcement) {
+    let supervised = [
+        ("limit wall", limits.wall.map(|v| format!("{v}, by the supervisor's clock"))),
+        ("limit cpu", limits.cpu.map(|v| format!("{v}, accounted every 250 ms"))),
+        ("limit output", limits.output.map(|v| format!("{v}, counted as it passes"))),
+    ];
+    for (name, detail) in supervised {
+        match detail {
+            Some(detail) => enforcement.add(name, State::On, detail),
+            None => enforcement.add(name, State::OffByChoice, "no budget"),
+        }
+    }
+    for (name, label) in [
+        ("processes", "limit processes"),
+        ("open_files", "limit open_files"),
+        ("file_size", "limit file_size"),
+    ] {
+        let found = steps.iter().find_map(|step| match step {
+            Step::Limit { name: n, value, .. } if *n == name => Some(*value),
+            _ => None,
+        });
+        match found {
+            Some(value) => enforcement.add(label, State::On, format!("{value}, by rlimit")),
+            None => enforcement.add(label, State::OffByChoice, "no budget"),
+        }
+    }
+    enforcement.add("limit memory", State::OffByChoice, "no budget");
+    enforcement.add("limit disk", State::OffByChoice, "no budget");
+}
+
+/// What every run finds in its environment; the caller's own is not passed on.
+fn environment(policy: &ResolvedPolicy) -> Vec<(String, String)> {
+    let defaults = [
+        ("HOME", HOME),
+        ("USER", "box"),
+        ("LOGNAME", "box"),
+        ("SHELL", "/bin/sh"),
+        ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+        ("LANG", "C.UTF-8"),
+    ];
+    let set = &policy.env.set;
+    defaults
+        .into_iter()
+        .filter(|(name, _)| !set.contains_key(*name))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .chain(set.iter().map(|(name, value)| (name.clone(), value.clone())))
+        .collect()
+}

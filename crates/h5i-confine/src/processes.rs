@@ -1,0 +1,71 @@
+//! What the host's `/proc` tells of the box's processes.
+
+use std::fs;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::time::Duration;
+
+/// Who made a system call. Empty where the process was gone before it could be asked.
+#[derive(Debug, Default)]
+pub(crate) struct Caller {
+    /// Process id in the box's innermost pid namespace.
+    pub(crate) pid: u32,
+    /// Path of the executable.
+    pub(crate) program: Vec<u8>,
+}
+
+/// Asks for a thread by its id in this process's pid namespace.
+pub(crate) fn identify(thread: u32) -> Caller {
+    let program = fs::read_link(format!("/proc/{thread}/exe"))
+        .map(|path| path.into_os_string().into_vec())
+        .unwrap_or_default();
+    let pid = fs::read_to_string(format!("/proc/{thread}/status"))
+        .ok()
+        .and_then(|status| {
+            let line = status.lines().find_map(|line| line.strip_prefix("NStgid:"))?;
+            line.split_ascii_whitespace().last()?.parse().ok()
+        })
+        .unwrap_or(0);
+    Caller { pid, program }
+}
+
+/// Processor time of the stage and everything below it, reaped processes included. `None` when
+/// `/proc` does not tell.
+pub(crate) fn processor_time(stage: &OwnedFd) -> Option<Duration> {
+    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", stage.as_raw_fd())).ok()?;
+    let pid = info.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()?;
+    let ticks = rustix::param::clock_ticks_per_second().max(1);
+    let mut sum = 0u64;
+    let mut waiting = vec![pid];
+    while let Some(pid) = waiting.pop() {
+        sum = sum.saturating_add(ticks_of(pid).unwrap_or(0));
+        waiting.extend(children(pid));
+    }
+    Some(Duration::from_millis(sum.saturating_mul(1000) / ticks))
+}
+
+/// User and kernel time of a process and of the children it has reaped; see proc_pid_stat(5).
+fn ticks_of(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name stands in parentheses and may hold anything, so fields count from its end.
+    let after = &stat[stat.rfind(')')? + 1..];
+    Some(
+        after
+            .split_ascii_whitespace()
+            .skip(11)
+            .take(4)
+            .filter_map(|field| field.parse::<u64>().ok())
+            .sum(),
+    )
+}
+
+/// Children of every thread (`CONFIG_PROC_CHILDREN`, on in every distribution's kernel).
+fn children(pid: u32) -> Vec<u32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    threads
+        .filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("children")).ok())
+        .flat_map(|list| {
+            list.split_ascii_whitespace().filter_map(|p| p.parse().ok()).collect::<Vec<_>>()
+        })
+        .collect()
+}

@@ -1,0 +1,112 @@
+//! Refused system calls: answered at once, the first of each kind reported at once, then counted.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Instant;
+
+use crate::event::{Event, EventSink, RefusedCall, SinkClosed};
+use crate::processes;
+use crate::seccomp;
+use crate::sys;
+
+/// Kinds that are told apart in one session; what comes beyond is counted as one kind.
+const KINDS: usize = 1024;
+const ERRNO: i32 = libc::EPERM;
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    nr: i32,
+    args: [u64; 3],
+    program: Vec<u8>,
+}
+
+/// The refused calls of a session.
+pub(crate) struct Refusals {
+    started: Instant,
+    kinds: BTreeMap<Kind, u64>,
+}
+
+/// Why a refusal could not be dealt with.
+pub(crate) enum RefusalError {
+    Listener,
+    Sink,
+}
+
+impl From<io::Error> for RefusalError {
+    fn from(_: io::Error) -> Self {
+        Self::Listener
+    }
+}
+
+impl From<SinkClosed> for RefusalError {
+    fn from(_: SinkClosed) -> Self {
+        Self::Sink
+    }
+}
+
+impl Refusals {
+    pub(crate) fn new(started: Instant) -> Self {
+        Self { started, kinds: BTreeMap::new() }
+    }
+
+    /// Takes one waiting call, records it, and only then answers it.
+    pub(crate) fn answer(
+        &mut self,
+        listener: BorrowedFd<'_>,
+        sink: &dyn EventSink,
+    ) -> Result<(), RefusalError> {
+        let Some(call) = sys::receive(listener)? else { return Ok(()) };
+        let rule = seccomp::by_number(call.nr);
+        let mut args = [0; 3];
+        for (i, arg) in args.iter_mut().enumerate() {
+            if rule.is_some_and(|r| r.reports(u8::try_from(i).unwrap_or(u8::MAX))) {
+                // The filter compares 32 bits; the upper half is the caller's litter.
+                *arg = call.args[i] & 0xffff_ffff;
+            }
+        }
+        let caller = processes::identify(call.thread);
+        let kind = Kind { nr: call.nr, args, program: caller.program };
+        let outcome = if let Some(count) = self.kinds.get_mut(&kind) {
+            *count += 1;
+            Ok(())
+        } else if self.kinds.len() >= KINDS {
+            let rest = Kind { nr: -1, args: [0; 3], program: Vec::new() };
+            *self.kinds.entry(rest).or_insert(0) += 1;
+            Ok(())
+        } else {
+            let event = self.event(&kind, caller.pid, 1);
+            self.kinds.insert(kind, 0);
+            sink.event(event)
+        };
+        sys::answer(listener, call.id, ERRNO)?;
+        Ok(outcome?)
+    }
+
+    /// Reports how often each kind came again since it was last reported.
+    pub(crate) fn flush(&mut self, sink: &dyn EventSink) -> Result<(), SinkClosed> {
+        let again: Vec<(Kind, u64)> = self
+            .kinds
+            .iter_mut()
+            .filter(|(_, count)| **count > 0)
+            .map(|(kind, count)| (kind.clone(), std::mem::take(count)))
+            .collect();
+        again.into_iter().try_for_each(|(kind, count)| sink.event(self.event(&kind, 0, count)))
+    }
+
+    fn event(&self, kind: &Kind, pid: u32, count: u64) -> Event {
+        let (name, reason) = seccomp::by_number(kind.nr)
+            .map_or(("others", "more kinds than are told apart"), |r| (r.name, r.reason));
+        Event::RefusedCall(RefusedCall {
+            name,
+            nr: kind.nr,
+            args: kind.args,
+            reason,
+            pid,
+            program: kind.program.clone(),
+            errno: ERRNO,
+            count,
+            since_start: self.started.elapsed(),
+        })
+    }
+}

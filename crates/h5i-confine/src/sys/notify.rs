@@ -1,0 +1,51 @@
+//! The listener of a system-call filter (`seccomp_unotify(2)`).
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// A system call that waits for an answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Notification {
+    pub(crate) id: u64,
+    /// The calling thread in the reader's pid namespace.
+    pub(crate) thread: u32,
+    pub(crate) nr: i32,
+    pub(crate) args: [u64; 6],
+}
+
+/// Takes the next waiting call. `None` when the caller died in the meantime.
+pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<Option<Notification>> {
+    // SAFETY: all-zero is a valid seccomp_notif, and the kernel demands it.
+    let mut raw: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+    // SAFETY: NOTIF_RECV writes one seccomp_notif.
+    let result = unsafe {
+        libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV as _, &raw mut raw)
+    };
+    if result == 0 {
+        return Ok(Some(Notification {
+            id: raw.id,
+            thread: raw.pid,
+            nr: raw.data.nr,
+            args: raw.data.args,
+        }));
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::EINTR) => Ok(None),
+        _ => Err(error),
+    }
+}
+
+/// Answers a waiting call with an errno. A caller that died in the meantime is no error.
+pub(crate) fn answer(listener: BorrowedFd<'_>, id: u64, errno: i32) -> io::Result<()> {
+    let mut reply = libc::seccomp_notif_resp { id, val: 0, error: -errno, flags: 0 };
+    // SAFETY: NOTIF_SEND reads one seccomp_notif_resp.
+    let result = unsafe {
+        libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND as _, &raw mut reply)
+    };
+    if result == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    if error.raw_os_error() == Some(libc::ENOENT) { Ok(()) } else { Err(error) }
+}

@@ -1,0 +1,264 @@
+//! The session's thread: answers refused calls, hears of ends, keeps deadlines.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use h5i_policy::Limits;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::compile::TAG_TERMINALS;
+use crate::control;
+use crate::event::Event;
+use crate::outcome::{Limit, Outcome, Stop, Usage};
+use crate::processes;
+use crate::refusals::Refusals;
+use crate::session::{Shared, reap};
+use crate::sys;
+use crate::wire::{MSG_DESCRIPTOR, MSG_ENDED, MSG_STARTED, Message};
+
+/// How often processor time is accounted while a budget for it exists.
+const ACCOUNTING: Duration = Duration::from_millis(250);
+/// How long a stopped run's program may take to die before its whole session is ended.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Runs until the box is gone; then every run has an end.
+pub(crate) fn run(shared: &Shared, listener: Option<OwnedFd>, limits: &Limits) {
+    let mut refusals = Refusals::new(shared.started);
+    let mut next_accounting = Instant::now();
+    loop {
+        let timeout = timeout(shared, limits, next_accounting);
+        let ready = wait(shared, listener.as_ref(), timeout);
+        let Ok(ready) = ready else { break };
+        if ready.listener
+            && let Some(listener) = &listener
+            && refusals.answer(listener.as_fd(), &*shared.sink).is_err()
+        {
+            shared.close(false);
+        }
+        if ready.control {
+            match control::receive(&shared.control) {
+                Ok(Some((message, fds))) => hear(shared, &message, fds, &mut refusals, limits),
+                Ok(None) | Err(_) => break,
+            }
+        }
+        if ready.stage {
+            break;
+        }
+        deadlines(shared, limits);
+        if limits.cpu.is_some() && Instant::now() >= next_accounting {
+            account(shared, limits);
+            next_accounting = Instant::now() + ACCOUNTING;
+        }
+    }
+    shared.close(false);
+    reap(&shared.stage);
+    finish(shared, &mut refusals);
+}
+
+struct Ready {
+    control: bool,
+    listener: bool,
+    stage: bool,
+}
+
+fn wait(
+    shared: &Shared,
+    listener: Option<&OwnedFd>,
+    timeout: Option<Duration>,
+) -> rustix::io::Result<Ready> {
+    let mut fds = vec![
+        PollFd::new(&shared.control, PollFlags::IN),
+        PollFd::new(&shared.wake, PollFlags::IN),
+        PollFd::new(&shared.stage, PollFlags::IN),
+    ];
+    if let Some(listener) = listener {
+        fds.push(PollFd::new(listener, PollFlags::IN));
+    }
+    let timeout = timeout.map(|t| Timespec {
+        tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: t.subsec_nanos().into(),
+    });
+    match poll(&mut fds, timeout.as_ref()) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error),
+    }
+    let (control, woken, stage) =
+        (!fds[0].revents().is_empty(), !fds[1].revents().is_empty(), !fds[2].revents().is_empty());
+    // The listener hangs up when the last process of its filter is gone; then only the stage's end
+    // is left to wait for.
+    let listener = fds.get(3).is_some_and(|fd| fd.revents().contains(PollFlags::IN));
+    if woken {
+        let mut counter = [0u8; 8];
+        rustix::io::read(&shared.wake, &mut counter).ok();
+    }
+    Ok(Ready { control, listener, stage })
+}
+
+fn timeout(shared: &Shared, limits: &Limits, accounting: Instant) -> Option<Duration> {
+    let state = shared.state();
+    let alive = || state.runs.values().filter(|run| run.end.is_none());
+    let next = alive()
+        .filter_map(|run| match run.stop_sent {
+            Some(sent) => Some(sent + GRACE),
+            None => run.deadline,
+        })
+        .chain((limits.cpu.is_some() && alive().next().is_some()).then_some(accounting))
+        .min()?;
+    // A millisecond more, because a timeout that rounds down finds nothing to do.
+    Some(next.saturating_duration_since(Instant::now()) + Duration::from_millis(1))
+}
+
+fn hear(
+    shared: &Shared,
+    message: &Message,
+    mut fds: Vec<OwnedFd>,
+    refusals: &mut Refusals,
+    limits: &Limits,
+) {
+    match message.kind {
+        MSG_STARTED => {
+            if let Some(run) = shared.state().runs.get_mut(&message.run) {
+                run.pidfd = fds.pop();
+            }
+            let pid = u32::try_from(message.value).unwrap_or(0);
+            if shared.sink.event(Event::RunStarted { run: message.run, pid }).is_err() {
+                shared.close(false);
+            }
+            shared.changed.notify_all();
+        }
+        MSG_DESCRIPTOR if message.code >= TAG_TERMINALS => {
+            let run = u64::from(message.code - TAG_TERMINALS);
+            if let Some(run) = shared.state().runs.get_mut(&run) {
+                run.terminal = fds.pop();
+            }
+            shared.changed.notify_all();
+        }
+        MSG_ENDED => ended(shared, message, refusals, limits),
+        _ => {}
+    }
+}
+
+fn ended(shared: &Shared, message: &Message, refusals: &mut Refusals, limits: &Limits) {
+    let (outcome, usage) = {
+        let mut state = shared.state();
+        let Some(run) = state.runs.get_mut(&message.run) else { return };
+        // What the kernel says of the process outweighs what the box's init says.
+        let status = run
+            .pidfd
+            .as_ref()
+            .and_then(|fd| sys::exit_status(fd.as_fd()))
+            .unwrap_or_else(|| message.code.cast_signed());
+        let usage = Usage {
+            wall: run.started.elapsed(),
+            cpu: Duration::from_micros(message.user_us.saturating_add(message.system_us)),
+            max_rss: message.max_rss_kib.saturating_mul(1024),
+        };
+        (outcome(status, run.stop, limits), usage)
+    };
+    end_run(shared, message.run, outcome, usage, refusals);
+}
+
+/// A run's end is recorded before it is told to who waits for it.
+fn end_run(shared: &Shared, run: u64, outcome: Outcome, usage: Usage, refusals: &mut Refusals) {
+    let recorded = refusals
+        .flush(&*shared.sink)
+        .and_then(|()| shared.sink.event(Event::RunEnded { run, outcome, usage }));
+    if recorded.is_err() {
+        shared.close(false);
+    }
+    if let Some(state) = shared.state().runs.get_mut(&run) {
+        state.end = Some((outcome, usage));
+    }
+    shared.changed.notify_all();
+}
+
+/// A wait status in words; see wait(2).
+fn outcome(status: i32, stop: Option<Stop>, limits: &Limits) -> Outcome {
+    if let Some(stop) = stop {
+        return Outcome::Stopped(stop);
+    }
+    let signal = status & 0x7f;
+    if signal == 0 {
+        return Outcome::Exited(u8::try_from((status >> 8) & 0xff).unwrap_or(u8::MAX));
+    }
+    match (signal, limits.file_size) {
+        (libc::SIGXFSZ, Some(allowed)) => {
+            let bytes = allowed.count();
+            Outcome::Stopped(Stop { limit: Limit::FileSize, used: bytes, allowed: bytes })
+        }
+        _ => Outcome::Signaled(signal),
+    }
+}
+
+/// Stops runs that are past their deadline, and ends the session of those that would not die.
+fn deadlines(shared: &Shared, limits: &Limits) {
+    let now = Instant::now();
+    let mut stubborn = false;
+    {
+        let mut state = shared.state();
+        for run in state.runs.values_mut().filter(|run| run.end.is_none()) {
+            if run.stop.is_none()
+                && let (Some(deadline), Some(wall)) = (run.deadline, limits.wall)
+                && now >= deadline
+            {
+                let used = millis(run.started.elapsed());
+                run.stop = Some(Stop { limit: Limit::Wall, used, allowed: wall.count() });
+            }
+            if run.stop.is_some() && run.stop_sent.is_none() {
+                run.stop_sent = Some(now);
+                if let Some(pidfd) = &run.pidfd {
+                    // One that has just ended by itself is as good.
+                    rustix::process::pidfd_send_signal(pidfd, rustix::process::Signal::KILL).ok();
+                }
+            }
+            stubborn |= run.stop_sent.is_some_and(|sent| now >= sent + GRACE);
+        }
+    }
+    if stubborn {
+        shared.close(true);
+    }
+}
+
+fn account(shared: &Shared, limits: &Limits) {
+    let Some(allowed) = limits.cpu else { return };
+    let Some(used) = processes::processor_time(&shared.stage) else { return };
+    let used = millis(used);
+    let mut state = shared.state();
+    for run in state.runs.values_mut().filter(|run| run.end.is_none() && run.stop.is_none()) {
+        run.cpu_ms = used;
+        if used > allowed.count() {
+            run.stop = Some(Stop { limit: Limit::Cpu, used, allowed: allowed.count() });
+        }
+    }
+    drop(state);
+    deadlines(shared, limits);
+}
+
+/// The box is gone: runs that have no end yet get one.
+fn finish(shared: &Shared, refusals: &mut Refusals) {
+    let open: Vec<(u64, Outcome, Usage)> = {
+        let state = shared.state();
+        let how = if state.intended { Outcome::Ended } else { Outcome::CutOff };
+        state
+            .runs
+            .iter()
+            .filter(|(_, run)| run.end.is_none())
+            .map(|(id, run)| {
+                let cpu = Duration::from_millis(run.cpu_ms);
+                let usage = Usage { wall: run.started.elapsed(), cpu, max_rss: 0 };
+                (*id, run.stop.map_or(how, Outcome::Stopped), usage)
+            })
+            .collect()
+    };
+    for (run, outcome, usage) in open {
+        end_run(shared, run, outcome, usage, refusals);
+    }
+    if refusals.flush(&*shared.sink).is_err() {
+        shared.close(false);
+    }
+    shared.changed.notify_all();
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
