@@ -19,7 +19,7 @@ pub(crate) const TAG_TERMINALS: u32 = 1 << 20;
 /// Where the host's files stand while the root is built.
 const HOST: &str = "/.host";
 
-const AT_FDCWD: Arg = Arg::Value(libc::AT_FDCWD as u32 as u64);
+pub(crate) const AT_FDCWD: Arg = Arg::Value(libc::AT_FDCWD.cast_unsigned() as u64);
 const NONE: Arg = Arg::Value(0);
 const MOUNT_ATTR_RDONLY: u64 = 1;
 const MOUNT_ATTR_NOSUID: u64 = 2;
@@ -152,11 +152,7 @@ impl Compiler {
                 self.prctl(libc::PR_SET_DUMPABLE, 0);
             }
             Step::Landlock(rules) => self.landlock(rules),
-            Step::SystemCallFilter { programs } => {
-                for program in programs {
-                    self.filter(program);
-                }
-            }
+            Step::SystemCallFilter { program } => self.filter(program),
             Step::EnterDirectory { path } => {
                 let path = self.path(path);
                 self.list.call(libc::SYS_chdir, &[path]);
@@ -216,7 +212,7 @@ impl Compiler {
         request[..2].copy_from_slice(b"lo");
         request[16] = 0x41;
         let request = Arg::Data(self.list.bytes(&request));
-        let set_flags = Arg::Value(libc::SIOCSIFFLAGS as u64);
+        let set_flags = Arg::Value(libc::SIOCSIFFLAGS);
         self.list.call(libc::SYS_ioctl, &[Arg::Slot(slot), set_flags, request]);
         self.list.close(slot);
     }

@@ -84,9 +84,6 @@ pub enum PlanError {
         /// Which grant.
         path: PathBuf,
     },
-    /// The system-call rules did not compile.
-    #[error("could not compile the system-call filter")]
-    Filter(#[source] seccompiler::BackendError),
 }
 
 fn mode_name(mode: NetMode) -> &'static str {

@@ -179,7 +179,8 @@ impl List {
     /// Lays the list out and seals it in a memfd.
     pub(crate) fn seal(mut self) -> io::Result<OwnedFd> {
         let table = size_of::<Head>() + self.calls.len() * size_of::<Call>();
-        let start = (table + self.fixups.len() * 16).next_multiple_of(16) as u64;
+        let data = (table + self.fixups.len() * 16).next_multiple_of(16);
+        let start = data as u64;
         for call in &mut self.calls {
             for (kind, arg) in call.kinds.iter().zip(&mut call.args) {
                 if *kind == ARG_POINTER {
@@ -193,7 +194,7 @@ impl List {
             fixups: self.fixups.len() as u64,
             received: u64::from(self.received),
         };
-        let mut bytes = Vec::with_capacity(start as usize + self.data.len());
+        let mut bytes = Vec::with_capacity(data + self.data.len());
         bytes.extend_from_slice(&head.magic.to_ne_bytes());
         bytes.extend_from_slice(&head.calls.to_ne_bytes());
         bytes.extend_from_slice(&head.fixups.to_ne_bytes());
@@ -205,7 +206,7 @@ impl List {
             bytes.extend_from_slice(&(place.0 + start).to_ne_bytes());
             bytes.extend_from_slice(&(target.0 + start).to_ne_bytes());
         }
-        bytes.resize(start as usize, 0);
+        bytes.resize(data, 0);
         bytes.extend_from_slice(&self.data);
         sys::sealed_memfd("h5i-list", &bytes)
     }

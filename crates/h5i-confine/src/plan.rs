@@ -107,15 +107,14 @@ impl Plan {
             enforcement.add("landlock", State::On, detail);
             steps.push(Step::Landlock(rules));
         }
-        let programs =
-            seccomp::programs(policy.debuggers, facts.kernel).map_err(PlanError::Filter)?;
+        let program = seccomp::program(policy.debuggers, facts.kernel);
         let detail = format!(
             "{} calls refused and recorded, {} absent",
             seccomp::refused(policy.debuggers).count(),
             seccomp::absent().count()
         );
         enforcement.add("system-call filter", State::On, detail);
-        steps.push(Step::SystemCallFilter { programs });
+        steps.push(Step::SystemCallFilter { program });
         steps.push(Step::Serve);
         Ok(Self {
             steps,

@@ -13,7 +13,7 @@ use rustix::fs::{FileType, fstat};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::command::{Command, Stdio, Target, TerminalSize};
-use crate::compile::{TAG_TERMINALS, c_string, limit};
+use crate::compile::{AT_FDCWD, TAG_TERMINALS, c_string, limit};
 use crate::control;
 use crate::error::SpawnError;
 use crate::event::Event;
@@ -313,7 +313,7 @@ fn list(command: &Command<'_>, stdio: &StdioPlan, id: u64, limits: &h5i_policy::
     if !stdio.null.is_empty() {
         let path = Arg::Data(list.string(b"/dev/null"));
         let flags = Arg::Value((libc::O_RDWR | libc::O_CLOEXEC) as u64);
-        let null = list.open(libc::SYS_openat, &[CWD, path, flags, Arg::Value(0)]);
+        let null = list.open(libc::SYS_openat, &[AT_FDCWD, path, flags, Arg::Value(0)]);
         for index in &stdio.null {
             put_at(&mut list, null, *index);
         }
@@ -351,8 +351,6 @@ fn list(command: &Command<'_>, stdio: &StdioPlan, id: u64, limits: &h5i_policy::
     list
 }
 
-const CWD: Arg = Arg::Value(libc::AT_FDCWD as u32 as u64);
-
 fn put_at(list: &mut List, slot: Slot, index: usize) {
     list.call(libc::SYS_dup3, &[Arg::Slot(slot), Arg::Value(index as u64), Arg::Value(0)]);
 }
@@ -361,17 +359,17 @@ fn put_at(list: &mut List, slot: Slot, index: usize) {
 fn open_terminal(list: &mut List, size: TerminalSize, id: u64) -> Slot {
     let flags = Arg::Value((libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC) as u64);
     let path = Arg::Data(list.string(b"/dev/pts/ptmx"));
-    let master = list.open(libc::SYS_openat, &[CWD, path, flags, Arg::Value(0)]);
+    let master = list.open(libc::SYS_openat, &[AT_FDCWD, path, flags, Arg::Value(0)]);
     let unlock = Arg::Data(list.words(&[0]));
-    list.call(libc::SYS_ioctl, &[Arg::Slot(master), Arg::Value(libc::TIOCSPTLCK as u64), unlock]);
-    let peer = Arg::Value(libc::TIOCGPTPEER as u64);
+    list.call(libc::SYS_ioctl, &[Arg::Slot(master), Arg::Value(libc::TIOCSPTLCK), unlock]);
+    let peer = Arg::Value(libc::TIOCGPTPEER);
     let terminal = list.open(libc::SYS_ioctl, &[Arg::Slot(master), peer, flags]);
     let [r0, r1] = size.rows.to_ne_bytes();
     let [c0, c1] = size.columns.to_ne_bytes();
     let winsize = Arg::Data(list.bytes(&[r0, r1, c0, c1, 0, 0, 0, 0]));
-    let set_size = Arg::Value(libc::TIOCSWINSZ as u64);
+    let set_size = Arg::Value(libc::TIOCSWINSZ);
     list.call(libc::SYS_ioctl, &[Arg::Slot(master), set_size, winsize]);
-    let controlling = Arg::Value(libc::TIOCSCTTY as u64);
+    let controlling = Arg::Value(libc::TIOCSCTTY);
     list.call(libc::SYS_ioctl, &[Arg::Slot(terminal), controlling, Arg::Value(0)]);
     list.hand_out(master, TAG_TERMINALS + u32::try_from(id).unwrap_or(0));
     terminal

@@ -127,8 +127,8 @@ pub enum Step {
     Landlock(LandlockRules),
     /// Refuse dangerous system calls.
     SystemCallFilter {
-        /// Compiled programs in the order of their installation; the last one notifies.
-        programs: Vec<FilterProgram>,
+        /// The compiled program.
+        program: FilterProgram,
     },
     /// Change to the workspace.
     EnterDirectory {
@@ -169,8 +169,6 @@ pub struct LandlockRules {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FilterProgram {
-    /// What it does, in a few words.
-    pub purpose: &'static str,
     /// The instructions as `struct sock_filter` words: code, jt, jf, k.
     pub instructions: Vec<(u16, u8, u8, u32)>,
     /// Whether its refusals are reported to the supervisor before they are answered.
@@ -272,9 +270,9 @@ impl fmt::Display for Step {
             Self::Landlock(rules) => {
                 write!(f, "restrict by Landlock ABI {}, {} rules", rules.abi, rules.rules.len())
             }
-            Self::SystemCallFilter { programs } => {
-                let n: usize = programs.iter().map(|p| p.instructions.len()).sum();
-                write!(f, "install {} system-call filters, {n} instructions", programs.len())
+            Self::SystemCallFilter { program } => {
+                let count = program.instructions.len();
+                write!(f, "install the system-call filter, {count} instructions")
             }
             Self::EnterDirectory { path } => write!(f, "change to {}", path.display()),
             Self::Serve => f.write_str("serve runs"),

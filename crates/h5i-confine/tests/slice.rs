@@ -1,4 +1,5 @@
 //! One run from end to end.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 use std::collections::BTreeMap;
 

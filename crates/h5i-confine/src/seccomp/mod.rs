@@ -4,7 +4,7 @@ mod program;
 mod table;
 
 use h5i_policy::Debuggers;
-pub(crate) use program::compile;
+use program::compile;
 
 use crate::step::FilterProgram;
 pub(crate) use table::Refused;
@@ -52,10 +52,7 @@ pub(crate) fn by_number(nr: i32) -> Option<&'static Refused> {
         .find(|call| Arch::NATIVE.number(call).is_some_and(|n| i64::from(n) == i64::from(nr)))
 }
 
-/// The programs of a box in the order of installation.
-pub(crate) fn programs(
-    debuggers: Debuggers,
-    kernel: (u32, u32),
-) -> Result<Vec<FilterProgram>, seccompiler::BackendError> {
+/// The program of a box.
+pub(crate) fn program(debuggers: Debuggers, kernel: (u32, u32)) -> FilterProgram {
     compile(Arch::NATIVE, debuggers, kernel >= (5, 19))
 }

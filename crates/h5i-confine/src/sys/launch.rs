@@ -69,7 +69,7 @@ pub(crate) fn launch(control: BorrowedFd<'_>, list: BorrowedFd<'_>) -> io::Resul
 extern "C" fn enter(argument: *mut libc::c_void) -> libc::c_int {
     let child: *mut Child = argument.cast();
     // SAFETY: the parent's `Child` lives until this process has executed or exited.
-    let (stage, control, list) = unsafe { ((*child).stage, (*child).control, (*child).list) };
+    let Child { stage, control, list, .. } = *unsafe { &*child };
     let argv = [NAME.as_ptr(), std::ptr::null()];
     let envp: [*const libc::c_char; 1] = [std::ptr::null()];
     // SAFETY: dup3 takes numbers; the descriptors are open and differ from their new places.
@@ -90,8 +90,7 @@ extern "C" fn enter(argument: *mut libc::c_void) -> libc::c_int {
             )
         };
     }
-    // SAFETY: errno is the calling thread's own; the parent's thread is suspended.
-    let errno = unsafe { *libc::__errno_location() };
+    let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL);
     // SAFETY: as for the reads above.
     unsafe { (*child).errno = errno };
     // SAFETY: _exit ends this process without running the parent's exit handlers.
