@@ -154,7 +154,7 @@ impl<'a> Command<'a> {
     }
 
     /// Gives the run a terminal of the box as its controlling one. Those of input, output and
-    /// errors that are `Inherit` go there; [`Run::take_terminal`] yields its other side.
+    /// errors that are `Inherit` go there; [`Run::carry_terminal`] carries its bytes.
     pub fn terminal(&mut self, size: TerminalSize) -> &mut Self {
         self.terminal = Some(size);
         self

@@ -117,6 +117,14 @@ impl List {
         self.push(number(nr), args, NO_SLOT, tolerate.unsigned_abs());
     }
 
+    /// Adds a system call that must fail with this errno.
+    pub(crate) fn call_refused(&mut self, nr: libc::c_long, args: &[Arg], errno: i32) {
+        self.push(number(nr), args, NO_SLOT, 0);
+        if let Some(call) = self.calls.last_mut() {
+            call.expect = errno.unsigned_abs();
+        }
+    }
+
     /// Adds a system call whose result is a descriptor, and names its slot.
     pub(crate) fn open(&mut self, nr: libc::c_long, args: &[Arg]) -> Slot {
         let slot = self.next_slot;
@@ -223,7 +231,7 @@ fn push_call(bytes: &mut Vec<u8>, call: &Call) {
     bytes.extend_from_slice(&call.kinds);
     bytes.extend_from_slice(&call.out.to_ne_bytes());
     bytes.extend_from_slice(&call.tolerate.to_ne_bytes());
-    bytes.extend_from_slice(&call.pad.to_ne_bytes());
+    bytes.extend_from_slice(&call.expect.to_ne_bytes());
     for arg in &call.args {
         bytes.extend_from_slice(&arg.to_ne_bytes());
     }
@@ -232,6 +240,6 @@ fn push_call(bytes: &mut Vec<u8>, call: &Call) {
 const _: () = {
     assert!(offset_of!(Call, nr) == 4 && offset_of!(Call, kinds) == 8);
     assert!(offset_of!(Call, out) == 14 && offset_of!(Call, tolerate) == 16);
-    assert!(offset_of!(Call, pad) == 20 && offset_of!(Call, args) == 24);
+    assert!(offset_of!(Call, expect) == 20 && offset_of!(Call, args) == 24);
     assert!(size_of::<Call>() == 72 && size_of::<Head>() == 24);
 };

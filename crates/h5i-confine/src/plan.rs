@@ -126,6 +126,18 @@ impl Plan {
         })
     }
 
+    /// A plan of these steps alone, for the probe.
+    pub(crate) fn of_steps(steps: Vec<Step>, limits: Limits) -> Self {
+        Self {
+            steps,
+            enforcement: Enforcement::default(),
+            limits,
+            environment: Vec::new(),
+            root_caller: false,
+            sockets: 0,
+        }
+    }
+
     /// The steps in the order of their execution.
     #[must_use]
     pub fn steps(&self) -> &[Step] {

@@ -17,6 +17,7 @@ use crate::session::Shared;
 const BUFFER: usize = 64 * 1024;
 
 /// Bytes that a run may still write, over all its outputs.
+#[derive(Debug)]
 pub(crate) struct Budget {
     shared: Arc<Shared>,
     run: u64,

@@ -36,6 +36,7 @@ pub struct Run {
     own: Option<Session>,
     pumps: Pumps,
     terminal: Option<OwnedFd>,
+    budget: Option<Arc<Budget>>,
     /// The writing end of the input, when it is [`Stdio::Piped`].
     pub stdin: Option<File>,
     /// The reading end of the output, when it is [`Stdio::Piped`].
@@ -90,9 +91,31 @@ impl Run {
         }
     }
 
-    /// Yields the supervisor's side of the run's terminal, once.
-    pub fn take_terminal(&mut self) -> Option<OwnedFd> {
-        self.terminal.take()
+    /// Carries bytes between the run's terminal and these descriptors until the run ends: `input`
+    /// is polled before each read, what the run writes is counted by `limits.output`. The caller
+    /// puts its own terminal into raw mode first and restores it afterwards.
+    ///
+    /// # Errors
+    /// When the run has no terminal, or a descriptor or thread can't be made.
+    pub fn carry_terminal(&mut self, input: OwnedFd, output: OwnedFd) -> io::Result<()> {
+        let terminal = self.terminal()?.try_clone()?;
+        let writing = terminal.try_clone()?;
+        self.pumps.start(terminal, output, self.budget.clone())?;
+        self.pumps.start_shared(input, writing)
+    }
+
+    /// Tells the run's terminal its size.
+    ///
+    /// # Errors
+    /// When the run has no terminal.
+    pub fn resize(&self, size: TerminalSize) -> io::Result<()> {
+        let (ws_row, ws_col) = (size.rows, size.columns);
+        let size = rustix::termios::Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 };
+        Ok(rustix::termios::tcsetwinsize(self.terminal()?, size)?)
+    }
+
+    fn terminal(&self) -> io::Result<&OwnedFd> {
+        self.terminal.as_ref().ok_or_else(|| io::Error::from(rustix::io::Errno::NOTTY))
     }
 }
 
@@ -131,9 +154,9 @@ pub(crate) fn spawn(command: &mut Command<'_>) -> Result<Run, SpawnError> {
     };
     let started = start(command, &shared, id, &limits);
     match started {
-        Ok((pumps, ends, terminal)) => {
-            let [stdin, stdout, stderr] = ends;
-            Ok(Run { id, shared, own, pumps, terminal, stdin, stdout, stderr })
+        Ok(Started { pumps, outside, terminal, budget }) => {
+            let [stdin, stdout, stderr] = outside;
+            Ok(Run { id, shared, own, pumps, terminal, budget, stdin, stdout, stderr })
         }
         Err(error) => {
             shared.state().runs.remove(&id);
@@ -142,7 +165,12 @@ pub(crate) fn spawn(command: &mut Command<'_>) -> Result<Run, SpawnError> {
     }
 }
 
-type Started = (Pumps, [Option<File>; 3], Option<OwnedFd>);
+struct Started {
+    pumps: Pumps,
+    outside: [Option<File>; 3],
+    terminal: Option<OwnedFd>,
+    budget: Option<Arc<Budget>>,
+}
 
 fn start(
     command: &mut Command<'_>,
@@ -162,40 +190,60 @@ fn start(
             .add(index, std::mem::take(chosen), on_terminal, budget.as_ref())
             .map_err(prepare("connect input and output"))?;
     }
-    let list =
-        list(command, &stdio, id, limits).seal().map_err(prepare("write the list of calls"))?;
+    let list = list(command, &stdio, id, limits);
+    shared.sink.event(Event::RunStarting { run: id })?;
+    let inside: Vec<OwnedFd> = stdio.inside.drain(..).map(|(_, fd)| fd).collect();
+    if let Some(failure) = execute(shared, id, list, inside)? {
+        return Err(explain(command, failure));
+    }
+    let terminal = if on_terminal { await_terminal(shared, id) } else { None };
+    Ok(Started { pumps: stdio.pumps, outside: stdio.outside, terminal, budget })
+}
+
+/// Has a list executed in a child of the box's init; returns when it has executed its program,
+/// ended, or failed.
+fn execute(
+    shared: &Shared,
+    id: u64,
+    list: List,
+    inside: Vec<OwnedFd>,
+) -> Result<Option<ExecFailure>, SpawnError> {
+    let prepare = |what| move |source: io::Error| SpawnError::Prepare { what, source };
+    let list = list.seal().map_err(prepare("write the list of calls"))?;
     let (status, status_write) =
         pipe_with(PipeFlags::CLOEXEC).map_err(|e| prepare("make a pipe")(e.into()))?;
-    shared.sink.event(Event::RunStarting { run: id })?;
     let mut fds: Vec<BorrowedFd<'_>> = vec![list.as_fd(), status_write.as_fd()];
-    fds.extend(stdio.inside.iter().map(|(_, fd)| fd.as_fd()));
+    fds.extend(inside.iter().map(AsFd::as_fd));
     let message = Message { kind: MSG_START, run: id, ..Message::default() };
     control::send(&shared.control, &message, &fds).map_err(|_gone| SpawnError::SessionEnded)?;
     drop(status_write);
-    stdio.inside.clear();
-    await_exec(command, status)?;
-    let terminal = if on_terminal { await_terminal(shared, id) } else { None };
-    Ok((stdio.pumps, stdio.outside, terminal))
-}
-
-/// The status pipe closes at exec; before that it may bring the failure.
-fn await_exec(command: &Command<'_>, status: OwnedFd) -> Result<(), SpawnError> {
+    drop(inside);
+    // The pipe closes at exec; before that it may bring the failure.
     let mut bytes = Vec::new();
-    File::from(status)
-        .read_to_end(&mut bytes)
-        .map_err(|source| SpawnError::Prepare { what: "hear of the start", source })?;
+    File::from(status).read_to_end(&mut bytes).map_err(prepare("hear of the start"))?;
     let Ok(bytes) = <[u8; size_of::<ExecFailure>()]>::try_from(bytes.as_slice()) else {
-        return Ok(());
+        return Ok(None);
     };
     let [a, b, c, d, errno @ ..] = bytes;
-    let step = u32::from_ne_bytes([a, b, c, d]);
-    let source = io::Error::from_raw_os_error(i32::from_ne_bytes(errno));
+    let (step, errno) = (u32::from_ne_bytes([a, b, c, d]), i32::from_ne_bytes(errno));
+    Ok(Some(ExecFailure { step, errno }))
+}
+
+/// Has raw calls made in a session; yields the step and errno of the first that went otherwise than
+/// the list says.
+pub(crate) fn attempt(session: &Session, list: List) -> Result<Option<(u32, i32)>, SpawnError> {
+    let failure = execute(session.shared(), 0, list, Vec::new())?;
+    Ok(failure.map(|failure| (failure.step, failure.errno)))
+}
+
+fn explain(command: &Command<'_>, failure: ExecFailure) -> SpawnError {
+    let source = io::Error::from_raw_os_error(failure.errno);
     let program = PathBuf::from(&command.program);
-    Err(match (STEPS.get(step as usize), source.raw_os_error()) {
-        (Some(&EXECUTE), Some(libc::ENOENT | libc::ENOTDIR)) => SpawnError::NotFound { program },
+    match (STEPS.get(failure.step as usize), failure.errno) {
+        (Some(&EXECUTE), libc::ENOENT | libc::ENOTDIR) => SpawnError::NotFound { program },
         (Some(&EXECUTE), _) => SpawnError::NotExecutable { program, source },
         (what, _) => SpawnError::Step { what: what.copied().unwrap_or("fork"), source },
-    })
+    }
 }
 
 fn await_terminal(shared: &Shared, id: u64) -> Option<OwnedFd> {

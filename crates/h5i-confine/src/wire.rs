@@ -44,8 +44,8 @@ pub(crate) struct Call {
     pub(crate) out: u16,
     /// An errno that is as good as success; 0 for none.
     pub(crate) tolerate: u32,
-    /// Keeps the arguments aligned.
-    pub(crate) pad: u32,
+    /// The errno that the call must fail with; 0 when it must not fail.
+    pub(crate) expect: u32,
     /// The arguments.
     pub(crate) args: [u64; 6],
 }
@@ -68,6 +68,8 @@ pub(crate) const OP_SERVE: u32 = 0xffff_0004;
 /// `execve` with a shell's search rules: a missing candidate falls through to the next call, and
 /// the most telling errno is kept for [`OP_FAIL`].
 pub(crate) const OP_EXEC: u32 = 0xffff_0005;
+/// Ends the process with code 0.
+pub(crate) const OP_DONE: u32 = 0xffff_0007;
 /// Fails with the errno that the `OP_EXEC`s before it kept.
 pub(crate) const OP_FAIL: u32 = 0xffff_0006;
 

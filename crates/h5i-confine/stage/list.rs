@@ -2,7 +2,7 @@
 
 use crate::sys::{self, EACCES, ENOENT, ENOTDIR, nr};
 use crate::wire::{
-    ARG_POINTER, ARG_SLOT, Call, Head, MAGIC, NO_SLOT, OP_EXEC, OP_FAIL, OP_PATCH_FD, SLOTS,
+    ARG_POINTER, ARG_SLOT, Call, Head, MAGIC, NO_SLOT, OP_DONE, OP_EXEC, OP_FAIL, OP_PATCH_FD, SLOTS,
 };
 
 /// A mapped list. The parent built it; the stage trusts it as it trusts its own code.
@@ -113,6 +113,7 @@ impl List {
                 }
                 Ok(Next::Done)
             }
+            OP_DONE => sys::exit(0),
             OP_FAIL => {
                 let errno = if *kept == 0 { ENOENT } else { *kept };
                 Err(Failure { step: call.step, errno: errno as i64 })
@@ -121,6 +122,13 @@ impl List {
             n => {
                 // SAFETY: the parent compiled this call and its data; see `wire`.
                 let result = unsafe { sys::call_again(n as usize, args) };
+                if call.expect != 0 {
+                    if -result == call.expect as isize {
+                        return Ok(Next::Done);
+                    }
+                    let errno = if result < 0 { -result } else { 0 };
+                    return Err(Failure { step: call.step, errno: errno as i64 });
+                }
                 if result < 0 && -result != call.tolerate as isize {
                     return Err(Failure { step: call.step, errno: -result as i64 });
                 }
