@@ -10,6 +10,7 @@
 //! the caller's heap, and no lock, allocation or secret of the caller is ever inside.
 #![cfg(target_os = "linux")]
 
+mod child;
 mod command;
 mod compile;
 mod control;
@@ -30,6 +31,7 @@ mod root;
 mod run;
 mod seccomp;
 mod session;
+mod stdio;
 mod step;
 mod sys;
 mod watch;

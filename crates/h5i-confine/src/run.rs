@@ -9,18 +9,18 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FileType, fstat};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::command::{Command, Stdio, Target, TerminalSize};
-use crate::compile::{AT_FDCWD, TAG_TERMINALS, c_string, limit};
+use crate::child::{self, EXECUTE, STEPS};
+use crate::command::{Command, Target, TerminalSize};
 use crate::control;
 use crate::error::SpawnError;
 use crate::event::Event;
-use crate::list::{Arg, List, Slot};
+use crate::list::List;
 use crate::outcome::{Outcome, Usage};
 use crate::pump::{Budget, Pumps};
 use crate::session::{RunState, Session, Shared};
+use crate::stdio::StdioPlan;
 use crate::wire::{ExecFailure, MSG_START, Message};
 
 /// How long a run's last output may take to reach a slow receiver after the run has ended.
@@ -190,7 +190,7 @@ fn start(
             .add(index, std::mem::take(chosen), on_terminal, budget.as_ref())
             .map_err(prepare("connect input and output"))?;
     }
-    let list = list(command, &stdio, id, limits);
+    let list = child::list(command, &stdio, id, limits);
     shared.sink.event(Event::RunStarting { run: id })?;
     let inside: Vec<OwnedFd> = stdio.inside.drain(..).map(|(_, fd)| fd).collect();
     if let Some(failure) = execute(shared, id, list, inside)? {
@@ -255,183 +255,6 @@ fn await_terminal(shared: &Shared, id: u64) -> Option<OwnedFd> {
             return run.terminal.take();
         }
         state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-    }
-}
-
-/// Input and output on their way: what goes into the box, what stays outside.
-#[derive(Default)]
-struct StdioPlan {
-    inside: Vec<(usize, OwnedFd)>,
-    null: Vec<usize>,
-    on_terminal: Vec<usize>,
-    outside: [Option<File>; 3],
-    pumps: Pumps,
-}
-
-impl StdioPlan {
-    fn add(
-        &mut self,
-        index: usize,
-        chosen: Stdio,
-        terminal: bool,
-        budget: Option<&Arc<Budget>>,
-    ) -> io::Result<()> {
-        let given = match chosen {
-            Stdio::Inherit if terminal => {
-                self.on_terminal.push(index);
-                return Ok(());
-            }
-            Stdio::Null => {
-                self.null.push(index);
-                return Ok(());
-            }
-            Stdio::Inherit => Some(inherited(index)?),
-            Stdio::Descriptor(fd) => Some(fd),
-            Stdio::Piped => None,
-        };
-        match (index, given) {
-            (0, None) => {
-                let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-                self.inside.push((0, read));
-                self.outside[0] = Some(File::from(write));
-            }
-            (0, Some(fd)) if may_hand_in(&fd)? => self.inside.push((0, fd)),
-            (0, Some(fd)) => {
-                let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-                self.inside.push((0, read));
-                self.pumps.start_shared(fd, write)?;
-            }
-            (_, given) => {
-                let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-                self.inside.push((index, write));
-                match (given, budget) {
-                    (None, None) => self.outside[index] = Some(File::from(read)),
-                    (None, Some(budget)) => {
-                        let (last, middle) = pipe_with(PipeFlags::CLOEXEC)?;
-                        self.pumps.start(read, middle, Some(Arc::clone(budget)))?;
-                        self.outside[index] = Some(File::from(last));
-                    }
-                    (Some(fd), budget) => self.pumps.start(read, fd, budget.cloned())?,
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-fn inherited(index: usize) -> io::Result<OwnedFd> {
-    match index {
-        0 => io::stdin().as_fd().try_clone_to_owned(),
-        1 => io::stdout().as_fd().try_clone_to_owned(),
-        _ => io::stderr().as_fd().try_clone_to_owned(),
-    }
-}
-
-/// A pipe or a plain file gives the box nothing but its bytes; a terminal, a device or a socket
-/// would be a way out.
-fn may_hand_in(fd: &OwnedFd) -> io::Result<bool> {
-    let kind = FileType::from_raw_mode(fstat(fd)?.st_mode);
-    Ok(matches!(kind, FileType::Fifo | FileType::RegularFile))
-}
-
-const EXECUTE: &str = "execute the program";
-/// The steps of a run between fork and exec, by their index in the list.
-const STEPS: [&str; 6] = [
-    "start a terminal session",
-    "open the terminal",
-    "connect input and output",
-    "set limits and signals",
-    "change to the directory",
-    EXECUTE,
-];
-
-/// The calls of a run's child, up to its exec.
-fn list(command: &Command<'_>, stdio: &StdioPlan, id: u64, limits: &h5i_policy::Limits) -> List {
-    let count = u16::try_from(stdio.inside.len()).unwrap_or(u16::MAX);
-    let mut list = List::receiving(count);
-    list.begin_step(0);
-    list.call(libc::SYS_setsid, &[]);
-    list.begin_step(1);
-    let terminal = command.terminal.map(|size| open_terminal(&mut list, size, id));
-    list.begin_step(2);
-    for (place, (index, _)) in stdio.inside.iter().enumerate() {
-        let slot = list.received(u16::try_from(place).unwrap_or(u16::MAX));
-        put_at(&mut list, slot, *index);
-    }
-    if !stdio.null.is_empty() {
-        let path = Arg::Data(list.string(b"/dev/null"));
-        let flags = Arg::Value((libc::O_RDWR | libc::O_CLOEXEC) as u64);
-        let null = list.open(libc::SYS_openat, &[AT_FDCWD, path, flags, Arg::Value(0)]);
-        for index in &stdio.null {
-            put_at(&mut list, null, *index);
-        }
-    }
-    if let Some(slot) = terminal {
-        for index in &stdio.on_terminal {
-            put_at(&mut list, slot, *index);
-        }
-    }
-    list.begin_step(3);
-    if let Some(cpu) = limits.cpu {
-        // The supervisor accounts the whole; this bounds one process should it come too late.
-        let seconds = cpu.count().div_ceil(1000) + 1;
-        limit(&mut list, libc::RLIMIT_CPU, seconds, seconds + 1);
-    }
-    default_signals(&mut list);
-    list.begin_step(4);
-    let directory = Arg::Data(c_string(&mut list, command.directory.as_os_str()));
-    list.call(libc::SYS_chdir, &[directory]);
-    list.begin_step(5);
-    let argv: Vec<&[u8]> =
-        std::iter::once(&command.program).chain(&command.args).map(|arg| arg.as_bytes()).collect();
-    let argv = list.strings(argv);
-    let variables: Vec<Vec<u8>> = command
-        .environment
-        .iter()
-        .map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat())
-        .collect();
-    let envp = list.strings(variables.iter().map(Vec::as_slice));
-    for candidate in command.candidates() {
-        let path = c_string(&mut list, candidate.as_os_str());
-        list.exec(path, argv, envp);
-    }
-    list.fail();
-    list
-}
-
-fn put_at(list: &mut List, slot: Slot, index: usize) {
-    list.call(libc::SYS_dup3, &[Arg::Slot(slot), Arg::Value(index as u64), Arg::Value(0)]);
-}
-
-/// Opens a terminal of the box, makes it the controlling one, and hands its other side out.
-fn open_terminal(list: &mut List, size: TerminalSize, id: u64) -> Slot {
-    let flags = Arg::Value((libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC) as u64);
-    let path = Arg::Data(list.string(b"/dev/pts/ptmx"));
-    let master = list.open(libc::SYS_openat, &[AT_FDCWD, path, flags, Arg::Value(0)]);
-    let unlock = Arg::Data(list.words(&[0]));
-    list.call(libc::SYS_ioctl, &[Arg::Slot(master), Arg::Value(libc::TIOCSPTLCK), unlock]);
-    let peer = Arg::Value(libc::TIOCGPTPEER);
-    let terminal = list.open(libc::SYS_ioctl, &[Arg::Slot(master), peer, flags]);
-    let [r0, r1] = size.rows.to_ne_bytes();
-    let [c0, c1] = size.columns.to_ne_bytes();
-    let winsize = Arg::Data(list.bytes(&[r0, r1, c0, c1, 0, 0, 0, 0]));
-    let set_size = Arg::Value(libc::TIOCSWINSZ);
-    list.call(libc::SYS_ioctl, &[Arg::Slot(master), set_size, winsize]);
-    let controlling = Arg::Value(libc::TIOCSCTTY);
-    list.call(libc::SYS_ioctl, &[Arg::Slot(terminal), controlling, Arg::Value(0)]);
-    list.hand_out(master, TAG_TERMINALS + u32::try_from(id).unwrap_or(0));
-    terminal
-}
-
-/// What the supervisor ignores (SIGPIPE, always, in a Rust program) is not ignored in the box.
-fn default_signals(list: &mut List) {
-    // struct sigaction of the kernel, all zero: SIG_DFL, no flags, an empty mask of eight bytes.
-    let default = Arg::Data(list.words(&[0, 0, 0, 0]));
-    for signal in 1..=31u64 {
-        if signal != libc::SIGKILL as u64 && signal != libc::SIGSTOP as u64 {
-            let args = [Arg::Value(signal), default, Arg::Value(0), Arg::Value(8)];
-            list.call(libc::SYS_rt_sigaction, &args);
-        }
     }
 }
 

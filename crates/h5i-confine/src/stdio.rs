@@ -1,0 +1,89 @@
+//! Connects a run's input, output and errors, so that the box holds nothing but bytes.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::fs::{FileType, fstat};
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::command::Stdio;
+use crate::pump::{Budget, Pumps};
+
+/// Input and output on their way: what goes into the box, what stays outside.
+#[derive(Default)]
+pub(crate) struct StdioPlan {
+    pub(crate) inside: Vec<(usize, OwnedFd)>,
+    pub(crate) null: Vec<usize>,
+    pub(crate) on_terminal: Vec<usize>,
+    pub(crate) outside: [Option<File>; 3],
+    pub(crate) pumps: Pumps,
+}
+
+impl StdioPlan {
+    /// Connects one of input, output and errors.
+    pub(crate) fn add(
+        &mut self,
+        index: usize,
+        chosen: Stdio,
+        terminal: bool,
+        budget: Option<&Arc<Budget>>,
+    ) -> io::Result<()> {
+        let given = match chosen {
+            Stdio::Inherit if terminal => {
+                self.on_terminal.push(index);
+                return Ok(());
+            }
+            Stdio::Null => {
+                self.null.push(index);
+                return Ok(());
+            }
+            Stdio::Inherit => Some(inherited(index)?),
+            Stdio::Descriptor(fd) => Some(fd),
+            Stdio::Piped => None,
+        };
+        match (index, given) {
+            (0, None) => {
+                let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+                self.inside.push((0, read));
+                self.outside[0] = Some(File::from(write));
+            }
+            (0, Some(fd)) if may_hand_in(&fd)? => self.inside.push((0, fd)),
+            (0, Some(fd)) => {
+                let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+                self.inside.push((0, read));
+                self.pumps.start_shared(fd, write)?;
+            }
+            (_, given) => {
+                let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+                self.inside.push((index, write));
+                match (given, budget) {
+                    (None, None) => self.outside[index] = Some(File::from(read)),
+                    (None, Some(budget)) => {
+                        let (last, middle) = pipe_with(PipeFlags::CLOEXEC)?;
+                        self.pumps.start(read, middle, Some(Arc::clone(budget)))?;
+                        self.outside[index] = Some(File::from(last));
+                    }
+                    (Some(fd), budget) => self.pumps.start(read, fd, budget.cloned())?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn inherited(index: usize) -> io::Result<OwnedFd> {
+    match index {
+        0 => io::stdin().as_fd().try_clone_to_owned(),
+        1 => io::stdout().as_fd().try_clone_to_owned(),
+        _ => io::stderr().as_fd().try_clone_to_owned(),
+    }
+}
+
+/// A pipe or a plain file gives the box nothing but its bytes; a terminal, a device or a socket
+/// would be a way out.
+fn may_hand_in(fd: &OwnedFd) -> io::Result<bool> {
+    let kind = FileType::from_raw_mode(fstat(fd)?.st_mode);
+    Ok(matches!(kind, FileType::Fifo | FileType::RegularFile))
+}
