@@ -34,6 +34,7 @@ mod session;
 mod stdio;
 mod step;
 mod sys;
+mod system;
 mod watch;
 mod wire;
 
@@ -49,3 +50,4 @@ pub use probe::{Probe, ProbeError, probe};
 pub use run::Run;
 pub use session::Session;
 pub use step::{BindKind, FilterProgram, LandlockRules, Step};
+pub use system::system_grants;

@@ -7,7 +7,7 @@ use h5i_policy::{GrantOrigin, NetMode, ResolvedPolicy};
 
 use crate::error::PlanError;
 use crate::host::HostFacts;
-use crate::layout::{Access, BOX_ID, HOME, Layout};
+use crate::layout::{Access, BOX_ID, HOME, Layout, WORKSPACE};
 use crate::step::{BindKind, Step};
 
 /// Devices every program expects; each is bound from the host's `/dev`.
@@ -35,6 +35,7 @@ pub(crate) fn steps(
     steps.extend(
         SCRATCH.iter().map(|(path, mode)| Step::Scratch { path: path.into(), mode: *mode }),
     );
+    steps.extend([WORKSPACE, HOME].map(|path| Step::Directory { path: path.into() }));
     steps.push(Step::Link { path: "/var/tmp".into(), target: "/tmp".into() });
     steps.push(Step::Link { path: "/var/run".into(), target: "/run".into() });
     identity(policy, &mut steps)?;

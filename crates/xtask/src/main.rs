@@ -1,2 +1,50 @@
-//! xtask
-fn main() {}
+//! Tasks of the h5i workspace: `cargo xtask test | bench | examples | tidy`.
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a task runner runs commands and is told by environment"
+)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it talks to the person who runs it")]
+
+mod bench;
+mod examples;
+mod needs;
+mod test;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask TASK
+  test [--quick]   build once, run every test (as root: as root and as an ordinary user)
+  bench            h5i beside bare exec and bubblewrap, one run, medians and ratios
+  examples         run every example as a reader would
+  tidy             what clippy can't check: file lengths, unsafe, names
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let result = match args.first().map(String::as_str) {
+        Some("test") => test::run(&root(), args.iter().any(|arg| arg == "--quick")),
+        Some("bench") => bench::run(&root()),
+        Some("examples") => examples::run(&root()),
+        Some("tidy") => tidy::run(&root()),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::from(1)
+        }
+    }
+}
+
+/// The workspace's directory.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}

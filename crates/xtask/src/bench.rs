@@ -1,0 +1,136 @@
+//! h5i beside bare exec and beside bubblewrap, in one run: medians and ratios.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::needs;
+
+/// Rounds; each takes every candidate once, so that a slow moment hits them all.
+const ROUNDS: usize = 101;
+
+/// Prints the table.
+pub(crate) fn run(root: &Path) -> Result<u8> {
+    if !needs::provide()? {
+        return Ok(2);
+    }
+    let root = root.canonicalize().context("could not find the workspace")?;
+    let built = Command::new("cargo")
+        .current_dir(&root)
+        .args(["build", "--release", "--quiet", "-p", "h5i-cli"])
+        .status()?;
+    if !built.success() {
+        bail!("h5i does not build");
+    }
+    let scratch = std::env::temp_dir().join(format!("h5i-bench-{}", std::process::id()));
+    fs::create_dir_all(&scratch)?;
+    let result = measure(&root.join("target/release/h5i"), &scratch);
+    fs::remove_dir_all(&scratch).context("could not remove the scratch directory")?;
+    result.map(|()| 0)
+}
+
+struct Candidate {
+    name: &'static str,
+    command: Vec<String>,
+    times: Vec<Duration>,
+}
+
+fn measure(h5i: &Path, scratch: &Path) -> Result<()> {
+    let repository = scratch.join("repository");
+    repository_with(&repository, 100)?;
+    let state = scratch.join("state");
+    let text = |path: &Path| path.display().to_string();
+    let in_box = |verb: &[&str]| {
+        let mut all = vec![text(h5i), "-C".to_owned(), text(&repository)];
+        all.extend(verb.iter().map(|word| (*word).to_owned()));
+        all
+    };
+    once(&in_box(&["box", "create", "bench", "--tier", "process"]), &state)?;
+    let work = scratch.join("work");
+    fs::create_dir_all(&work)?;
+    let mut bubblewrap: Vec<String> =
+        "bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --bind"
+            .split(' ')
+            .map(str::to_owned)
+            .collect();
+    bubblewrap.extend([text(&work), text(&work)]);
+    bubblewrap.extend(
+        "--unshare-all --die-with-parent --new-session --chdir".split(' ').map(str::to_owned),
+    );
+    bubblewrap.extend([text(&work), "true".to_owned()]);
+    let mut candidates = [
+        ("bare exec of true", vec!["true".to_owned()]),
+        ("bubblewrap", bubblewrap),
+        ("h5i box run, process tier", in_box(&["box", "run", "bench", "--", "true"])),
+    ]
+    .map(|(name, command)| Candidate { name, command, times: Vec::new() });
+    for _ in 0..ROUNDS {
+        for candidate in &mut candidates {
+            candidate.times.push(once(&candidate.command, &state)?);
+        }
+    }
+    once(&in_box(&["box", "rm", "bench", "--force"]), &state)?;
+    print(&mut candidates);
+    Ok(())
+}
+
+fn once(command: &[String], state: &Path) -> Result<Duration> {
+    let [program, args @ ..] = command else { bail!("an empty command") };
+    let start = Instant::now();
+    let status = Command::new(program)
+        .args(args)
+        .env("XDG_STATE_HOME", state)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .with_context(|| format!("could not start {program}"))?;
+    let time = start.elapsed();
+    if !status.success() {
+        bail!("{} failed: {status}", command.join(" "));
+    }
+    Ok(time)
+}
+
+fn print(candidates: &mut [Candidate]) {
+    for candidate in &mut *candidates {
+        candidate.times.sort();
+    }
+    let median = |c: &Candidate| c.times[c.times.len() / 2].as_secs_f64() * 1000.0;
+    let (bare, bubblewrap) = (median(&candidates[0]), median(&candidates[1]));
+    println!("{:<28} {:>10} {:>8} {:>14}", "", "median ms", "× bare", "× bubblewrap");
+    for candidate in candidates {
+        let time = median(candidate);
+        println!(
+            "{:<28} {time:>10.2} {:>8.2} {:>14.2}",
+            candidate.name,
+            time / bare,
+            time / bubblewrap
+        );
+    }
+}
+
+/// A repository with `files` small files in one commit.
+fn repository_with(path: &PathBuf, files: usize) -> Result<()> {
+    fs::create_dir_all(path)?;
+    for i in 0..files {
+        let directory = path.join(format!("d{}", i / 100));
+        fs::create_dir_all(&directory)?;
+        fs::write(directory.join(format!("f{i}")), format!("file {i}\n"))?;
+    }
+    let steps: [&[&str]; 3] = [
+        &["init", "--quiet", "--initial-branch=main"],
+        &["add", "--all"],
+        &["-c", "user.name=bench", "-c", "user.email=bench@example.com", "commit", "-qm", "base"],
+    ];
+    for step in steps {
+        let status = Command::new("git").current_dir(path).args(step).status()?;
+        if !status.success() {
+            bail!("git {} failed", step.join(" "));
+        }
+    }
+    Ok(())
+}

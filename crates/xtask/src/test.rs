@@ -1,0 +1,165 @@
+//! Builds the tests once and runs the same binaries for every kind of user.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::needs;
+
+/// The ordinary user under whom root runs the tests a second time.
+const USER: &str = "h5i-test";
+
+/// One test binary and the directory it expects to run in.
+struct TestBinary {
+    name: String,
+    path: PathBuf,
+    directory: PathBuf,
+}
+
+/// Runs everything; yields the exit code: 0, 1 for a failed test, 2 for a missing program.
+pub(crate) fn run(root: &Path, quick: bool) -> Result<u8> {
+    if !needs::provide()? {
+        return Ok(2);
+    }
+    let root = root.canonicalize().context("could not find the workspace")?;
+    if needs::is_root() && !reachable(&root) {
+        return elsewhere(&root, quick);
+    }
+    let binaries = build(&root)?;
+    let mut failed = Vec::new();
+    for binary in &binaries {
+        if !run_as_caller(binary)? {
+            failed.push(format!("{} as the caller", binary.name));
+        }
+    }
+    if !quick {
+        let docs = Command::new("cargo")
+            .current_dir(&root)
+            .args(["test", "--workspace", "--doc", "--quiet"])
+            .status()?;
+        if !docs.success() {
+            failed.push("documentation tests".to_owned());
+        }
+    }
+    if needs::is_root() {
+        ensure_user()?;
+        for binary in &binaries {
+            if !run_as_user(binary)? {
+                failed.push(format!("{} as {USER}", binary.name));
+            }
+        }
+    }
+    if failed.is_empty() {
+        println!("every test passed: {} binaries", binaries.len());
+        return Ok(0);
+    }
+    for what in &failed {
+        eprintln!("failed: {what}");
+    }
+    Ok(1)
+}
+
+fn build(root: &Path) -> Result<Vec<TestBinary>> {
+    let output = Command::new("cargo")
+        .current_dir(root)
+        .args(["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("could not start cargo")?;
+    if !output.status.success() {
+        bail!("the tests do not build");
+    }
+    let mut binaries = Vec::new();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let Ok(message) = serde_json::from_str::<Value>(line) else { continue };
+        let is_test = message["profile"]["test"].as_bool() == Some(true);
+        if let (true, Some(path)) = (is_test, message["executable"].as_str()) {
+            let manifest = message["manifest_path"].as_str().unwrap_or_default();
+            let directory = Path::new(manifest).parent().unwrap_or(root).to_owned();
+            let package = directory.file_name().unwrap_or_default().to_string_lossy();
+            let target = message["target"]["name"].as_str().unwrap_or("?");
+            let name = format!("{package}/{target}");
+            binaries.push(TestBinary { name, path: path.into(), directory });
+        }
+    }
+    if binaries.is_empty() {
+        bail!("cargo built no test at all");
+    }
+    Ok(binaries)
+}
+
+fn run_as_caller(binary: &TestBinary) -> Result<bool> {
+    println!("== {}", binary.name);
+    let status = Command::new(&binary.path)
+        .current_dir(&binary.directory)
+        .env("CARGO_MANIFEST_DIR", &binary.directory)
+        .status()
+        .with_context(|| format!("could not start {}", binary.path.display()))?;
+    Ok(status.success())
+}
+
+fn run_as_user(binary: &TestBinary) -> Result<bool> {
+    println!("== {} as {USER}", binary.name);
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--reuid", USER, "--regid", USER, "--init-groups", "--reset-env", "env"])
+        .arg(format!("CARGO_MANIFEST_DIR={}", binary.directory.display()))
+        .arg(format!("PATH={}", std::env::var("PATH").unwrap_or_default()));
+    for name in ["H5I_REQUIRE", "CI", "RUST_BACKTRACE"] {
+        if let Ok(value) = std::env::var(name) {
+            command.arg(format!("{name}={value}"));
+        }
+    }
+    let status =
+        command.arg(&binary.path).current_dir(&binary.directory).stdin(Stdio::null()).status()?;
+    Ok(status.success())
+}
+
+fn ensure_user() -> Result<()> {
+    let there =
+        Command::new("id").arg(USER).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+    if there.success() {
+        return Ok(());
+    }
+    let made = Command::new("useradd").args(["--create-home", "--user-group", USER]).status()?;
+    if !made.success() {
+        bail!("could not make the user {USER}");
+    }
+    Ok(())
+}
+
+/// Whether an ordinary user can walk to `path`.
+fn reachable(path: &Path) -> bool {
+    path.ancestors()
+        .all(|part| fs::metadata(part).is_ok_and(|m| m.permissions().mode() & 0o005 == 0o005))
+}
+
+/// The workspace lies where an ordinary user can't walk: tests a copy of it that can be reached.
+fn elsewhere(root: &Path, quick: bool) -> Result<u8> {
+    let copy = PathBuf::from("/var/tmp/h5i-test-copy");
+    println!("{} is closed to ordinary users; testing a copy", root.display());
+    let listed = Command::new("git")
+        .current_dir(root)
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .output()
+        .context("could not start git")?;
+    for name in listed.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        let name = std::str::from_utf8(name).context("a file's name is not UTF-8")?;
+        let (from, to) = (root.join(name), copy.join(name));
+        if let Some(parent) = to.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::copy(&from, &to).with_context(|| format!("could not copy {}", from.display()))?;
+    }
+    let mut again = Command::new("cargo");
+    again.current_dir(&copy).args(["xtask", "test"]).env_remove("CARGO_TARGET_DIR");
+    if quick {
+        again.arg("--quick");
+    }
+    let status = again.status()?;
+    Ok(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1))
+}
