@@ -27,7 +27,8 @@ pub struct Line {
 impl fmt::Display for Line {
     /// `limits.wall  a run ends after 2h  (built-in profile default)`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:<24} {}  ({})", Escaped(&self.field), self.text, self.source)
+        let field = Escaped(&self.field).to_string();
+        write!(f, "{field:<24} {}  ({})", self.text, self.source)
     }
 }
 

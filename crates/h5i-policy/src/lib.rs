@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod access;
+#[cfg(test)]
+mod builtin_tests;
 mod cidr;
 mod diff;
 mod digest;
@@ -21,12 +23,16 @@ mod meet;
 mod net_rule;
 mod order;
 mod pattern;
+#[cfg(test)]
+mod properties;
 mod provenance;
 mod public_suffix;
 mod react;
 mod resolve;
 mod resolved;
 mod secret_ref;
+#[cfg(test)]
+mod strategy;
 mod suggest;
 mod text;
 mod tier;

@@ -71,7 +71,14 @@ impl Provenance {
     /// Says who set `key`, and forgets who set what is below it.
     pub(crate) fn replace(&mut self, key: &str, source: Source) {
         let below = format!("{key}.");
-        self.0.retain(|other, _| !other.starts_with(&below));
+        let after = self.0.range(below.clone()..);
+        let gone: Vec<String> = after
+            .map(|(other, _)| other.clone())
+            .take_while(|other| other.starts_with(&below))
+            .collect();
+        for other in gone {
+            self.0.remove(&other);
+        }
         self.0.insert(key.to_owned(), source);
     }
 

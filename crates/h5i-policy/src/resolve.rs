@@ -107,12 +107,6 @@ pub enum Conflict {
         /// The first grant.
         grant: String,
     },
-    /// More network rules than the bound.
-    #[error("net.allow has more than {limit} rules")]
-    TooManyRules {
-        /// The bound.
-        limit: usize,
-    },
 }
 
 impl Conflict {
@@ -125,7 +119,6 @@ impl Conflict {
             Self::Combination { .. } => {
                 "list hosts with net.mode = \"allow\", or accept it with combine = \"accepted\""
             }
-            Self::TooManyRules { .. } => "list ranges, or *.domain",
         }
     }
 }
@@ -168,9 +161,6 @@ impl ResolveRequest {
         self
     }
 }
-
-/// Most rules of a resolved policy.
-pub(crate) const MOST_RULES: usize = 4096;
 
 /// Resolves a profile.
 ///
@@ -278,9 +268,6 @@ fn check(policy: &ResolvedPolicy, workspace: WorkspaceContent) -> Result<(), Con
         (open, workspace, policy.combine, policy.grants.keys().next())
     {
         return Err(Conflict::Combination { grant: grant.clone() });
-    }
-    if policy.net.allow.len() > MOST_RULES {
-        return Err(Conflict::TooManyRules { limit: MOST_RULES });
     }
     Ok(())
 }

@@ -70,13 +70,36 @@ impl ResolvedPolicy {
     }
 }
 
+/// The order of the top of the text: what the boundary is first, what is long last.
+const ORDER: &[&str] = &[
+    "tier",
+    "namespaces",
+    "landlock",
+    "debuggers",
+    "combine",
+    "history",
+    "record_output",
+    "expires",
+    "net",
+    "env",
+    "limits",
+    "grant",
+    "export",
+    "react",
+    "fs",
+];
+
 /// Writes a table: plain values first, then each table in it under its own header.
 fn section(out: &mut String, header: &str, table: &Table) {
     let is_section = |value: &Value| matches!(value, Value::Table(_));
-    for (name, value) in table.iter().filter(|(_, value)| !is_section(value)) {
+    let mut entries: Vec<(&String, &Value)> = table.iter().collect();
+    if header.is_empty() {
+        entries.sort_by_key(|(name, _)| ORDER.iter().position(|known| known == name));
+    }
+    for (name, value) in entries.iter().filter(|(_, value)| !is_section(value)) {
         entry(out, name, value);
     }
-    for (name, value) in table {
+    for (name, value) in entries {
         let Value::Table(inner) = value else { continue };
         let dot = if header.is_empty() { "" } else { "." };
         let header = format!("{header}{dot}{}", key(name));

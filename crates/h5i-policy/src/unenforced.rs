@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::react::Reaction;
-use crate::resolved::{NetMode, RecordOutput, ResolvedPolicy};
+use crate::resolved::{GrantOrigin, NetMode, ReadGrant, RecordOutput, ResolvedPolicy};
 use crate::tier::Tier;
 
 /// One field that this version can't enforce. A policy with such a field is refused at `create`,
@@ -64,6 +64,16 @@ const ROWS: &[Row] = &[
         },
         why: "needs a network that the host filters, which only tier supervised and stronger have",
         instead: "choose --tier supervised, or net.mode \"none\" or \"host\"",
+    },
+    Row {
+        field: "fs.hide",
+        asks: |policy| {
+            let named = |grant: &ReadGrant| grant.origin == GrantOrigin::Policy;
+            let (path, _) = policy.fs.read.iter().find(|(_, grant)| named(grant))?;
+            (!policy.fs.hide.is_empty()).then(|| format!("patterns, beside fs.read {path}"))
+        },
+        why: "can't be enforced by this version in host paths that fs.read grants",
+        instead: "leave out fs.read, or fs.hide; in the workspace fs.hide holds",
     },
     Row {
         field: "limits.memory",
@@ -133,8 +143,9 @@ mod tests {
     use super::{ROWS, unenforced};
     use crate::grant::Grant;
     use crate::host_name::HostName;
+    use crate::host_path::HostPath;
     use crate::react::Reaction;
-    use crate::resolved::{NetMode, RecordOutput, ResolvedPolicy};
+    use crate::resolved::{GrantOrigin, NetMode, ReadGrant, RecordOutput, ResolvedPolicy};
     use crate::tier::Tier;
     use crate::units::Bytes;
 
@@ -146,16 +157,23 @@ mod tests {
         assert_eq!(unenforced(&policy), []);
         policy.tier = Tier::Workspace;
         assert_eq!(unenforced(&policy), []);
+        policy.fs.hide.insert("*.pem".parse().expect("pattern"));
+        assert_eq!(unenforced(&policy), []);
     }
 
     #[test]
     fn each_row_is_found_by_its_own_field() {
         type Change = fn(&mut ResolvedPolicy);
-        let asks: [(&str, Change); 9] = [
+        let asks: [(&str, Change); 10] = [
             ("tier = \"supervised\"", |p| p.tier = Tier::Supervised),
             ("tier = \"container\"", |p| p.tier = Tier::Container),
             ("tier = \"microvm\"", |p| p.tier = Tier::Microvm),
             ("net.mode = \"open\"", |p| p.net.mode = NetMode::Open),
+            ("fs.hide = patterns, beside fs.read /opt", |p| {
+                p.fs.hide.insert("*.pem".parse().expect("pattern"));
+                let path = HostPath::new("/opt").expect("path");
+                p.fs.read.insert(path, ReadGrant::whole(GrantOrigin::Policy));
+            }),
             ("limits.memory = \"1MiB\"", |p| p.limits.memory = Some(Bytes::mebibytes(1))),
             ("limits.disk = \"1MiB\"", |p| p.limits.disk = Some(Bytes::mebibytes(1))),
             ("grant = a", |p| {

@@ -200,7 +200,8 @@ fn a_grant_says_what_may_pass_and_which_way() {
         ("via", "\"reverse\""),
         ("base_url", "\"A_URL\""),
     ];
-    let with = |change: &dyn Fn(&mut Vec<(&'static str, &'static str)>)| {
+    type Fields = Vec<(&'static str, &'static str)>;
+    let with = |change: &dyn Fn(&mut Fields)| {
         let mut fields = WHOLE.to_vec();
         change(&mut fields);
         let fields: Vec<String> = fields.iter().map(|(k, v)| format!("{k} = {v}")).collect();

@@ -6,7 +6,7 @@ use super::ResolveError;
 use super::chain::Step;
 use crate::document::Placed;
 use crate::document::error::DocumentErrorKind;
-use crate::document::read::{Read, ReadError, did_you_mean};
+use crate::document::read::{MOST_ENTRIES, Read, ReadError, did_you_mean};
 use crate::document::setting::{AllowEntry, Setting};
 use crate::host_facts::HostFacts;
 use crate::layer::Layer;
@@ -91,14 +91,21 @@ impl<'a> Draft<'a> {
     ) -> Read<()> {
         let (rules, name) = match entry {
             AllowEntry::Rule(rule) => (vec![rule.clone()], None),
-            AllowEntry::Group { name, .. } => (self.group(name, by, span)?, Some(name.clone())),
+            AllowEntry::Group { name, .. } => {
+                (self.group(name, by, span.clone())?, Some(name.clone()))
+            }
+        };
+        // Rules are compared with each other, so groups must not multiply them without bound.
+        if self.policy.net.allow.len() + rules.len() > MOST_ENTRIES {
+            let (key, limit) = ("net.allow".to_owned(), MOST_ENTRIES);
+            return Err(ReadError::new(span, DocumentErrorKind::TooMany { key, limit }));
+        }
+        let source = match by {
+            Some((step, placed)) => with_group(source(step, placed), name),
+            None => Source::CommandLine { group: name },
         };
         for rule in rules {
-            let source = match by {
-                Some((step, placed)) => with_group(source(step, placed), name.clone()),
-                None => Source::CommandLine { group: name.clone() },
-            };
-            self.provenance.add(format!("net.allow.{rule}"), source);
+            self.provenance.add(format!("net.allow.{rule}"), source.clone());
             self.policy.net.allow.insert(rule);
         }
         Ok(())
