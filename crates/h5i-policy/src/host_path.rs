@@ -40,10 +40,10 @@ impl HostPath {
         if text.chars().any(char::is_control) {
             return Err(HostPathError::Control);
         }
-        let rest = rest.strip_suffix('/').unwrap_or(rest);
         if rest.is_empty() {
             return Ok(Self("/".to_owned()));
         }
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
         if rest.split('/').any(|part| matches!(part, "" | "." | "..")) {
             return Err(HostPathError::NotNormal);
         }
@@ -84,8 +84,53 @@ impl From<HostPath> for String {
     }
 }
 
+impl std::borrow::Borrow<str> for HostPath {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
 impl fmt::Display for HostPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HostPath, HostPathError};
+
+    #[test]
+    fn what_is_not_a_normal_absolute_path_is_refused() {
+        for (text, error) in [
+            ("", HostPathError::Relative),
+            ("a", HostPathError::Relative),
+            ("~/x", HostPathError::Relative),
+            ("/a/../b", HostPathError::NotNormal),
+            ("/a/./b", HostPathError::NotNormal),
+            ("/a//b", HostPathError::NotNormal),
+            ("//", HostPathError::NotNormal),
+            ("/a\0b", HostPathError::Control),
+            ("/a\nb", HostPathError::Control),
+        ] {
+            assert_eq!(HostPath::new(text), Err(error), "{text:?}");
+        }
+        for (text, kept) in [("/", "/"), ("/a", "/a"), ("/a/", "/a"), ("/a/b c", "/a/b c")] {
+            assert_eq!(HostPath::new(text).expect(text).as_str(), kept);
+        }
+    }
+
+    #[test]
+    fn a_path_covers_itself_and_what_is_below_it() {
+        let path = |text| HostPath::new(text).expect(text);
+        for (top, other, covered) in [
+            ("/a", "/a", true),
+            ("/a", "/a/b", true),
+            ("/", "/a", true),
+            ("/a", "/ab", false),
+            ("/a/b", "/a", false),
+        ] {
+            assert_eq!(path(top).covers(&path(other)), covered, "{top} {other}");
+        }
     }
 }

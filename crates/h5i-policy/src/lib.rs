@@ -1,24 +1,74 @@
-//! What a box may do: the policy document, its layers, resolution, digest, and the order between
-//! policies. Pure: no system calls, no files, no clock.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod access;
+#[cfg(test)]
+mod builtin_tests;
+mod cidr;
+mod diff;
+mod digest;
+mod document;
+mod env_name;
+mod escape;
+mod explain;
 mod grant;
+mod header_template;
+mod history;
+mod host_facts;
+mod host_name;
 mod host_path;
+mod layer;
+mod live;
+mod meet;
 mod net_rule;
+mod order;
 mod pattern;
+#[cfg(test)]
+mod properties;
+mod provenance;
+mod public_suffix;
 mod react;
+mod resolve;
 mod resolved;
+mod secret_ref;
+#[cfg(test)]
+mod strategy;
+mod suggest;
+mod text;
 mod tier;
+mod unenforced;
 mod units;
+mod word;
 
-pub use grant::Grant;
+pub use cidr::{Cidr, CidrError};
+pub use diff::{Change, diff};
+pub use digest::{DigestError, PolicyDigest};
+pub use document::PolicyDocument;
+pub use document::error::{DocumentError, DocumentErrorKind, Excerpt, ValueError};
+pub use escape::Escaped;
+pub use explain::{Line, explain};
+pub use grant::{Allowed, Grant, Method, Variables, Via};
+pub use header_template::{HeaderTemplate, HeaderTemplateError};
+pub use history::{History, HistoryError};
+pub use host_facts::HostFacts;
+pub use host_name::{HostName, HostNameError};
 pub use host_path::{HostPath, HostPathError};
-pub use net_rule::NetRule;
-pub use pattern::Pattern;
-pub use react::React;
-pub use resolved::{
-    Combine, Debuggers, EnvPolicy, Executables, ExportPolicy, FsPolicy, GrantOrigin, History,
-    LandlockMode, Limits, Namespaces, NetMode, NetPolicy, ReadGrant, RecordOutput, ResolvedPolicy,
+pub use layer::{Layer, Origin, OverrideError, OverrideErrorKind, Overrides, Trust};
+pub use live::{LiveChange, LiveError};
+pub use meet::MeetError;
+pub use net_rule::{NetRule, NetRuleError, NetTarget, Protocol};
+pub use order::Loosening;
+pub use pattern::{Pattern, PatternError};
+pub use provenance::{Provenance, Source};
+pub use react::{React, Reaction};
+pub use resolve::{
+    Conflict, ResolveError, ResolveRequest, Resolved, WorkspaceContent, profile_names, resolve,
 };
+pub use resolved::{
+    Combine, Debuggers, EnvPolicy, Executables, ExportPolicy, FsPolicy, GrantOrigin, LandlockMode,
+    Limits, Namespaces, NetMode, NetPolicy, ReadGrant, RecordOutput, ResolvedPolicy,
+};
+pub use secret_ref::{Login, SecretRef, SecretRefError};
 pub use tier::Tier;
-pub use units::{Bytes, Millis};
+pub use unenforced::{Unenforced, unenforced};
+pub use units::{Bytes, Millis, UnitError};

@@ -5,16 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::grant::Grant;
+use crate::history::History;
 use crate::host_path::HostPath;
 use crate::net_rule::NetRule;
 use crate::pattern::Pattern;
 use crate::react::React;
 use crate::tier::Tier;
-use crate::units::{Bytes, Millis};
+use crate::units::{Bytes, Millis, budget};
+use crate::word::words;
 
 /// One profile, all layers merged, every default written out: what a box may do.
 ///
-/// It is made by [`resolve`](crate) and frozen at `create`. Nothing is enforced that is
+/// It is made by [`resolve`](crate::resolve()) and frozen at `create`. Nothing is enforced that is
 /// not in it, and nothing in it is silently not enforced: a mechanism that can't serve a field
 /// refuses by the field's name. It holds no display text (the profile's name and its purpose stand
 /// beside it in the box's manifest), so its digest changes exactly when its meaning changes.
@@ -44,6 +46,7 @@ pub struct ResolvedPolicy {
     /// Budgets.
     pub limits: Limits,
     /// Credentials and request rules by grant name.
+    #[serde(rename = "grant")]
     pub grants: BTreeMap<String, Grant>,
     /// What may leave by the gate.
     pub export: ExportPolicy,
@@ -52,6 +55,7 @@ pub struct ResolvedPolicy {
     /// Whether the output of runs is kept on the host.
     pub record_output: RecordOutput,
     /// How long the box may exist before `gc` removes it.
+    #[serde(with = "budget")]
     pub expires: Option<Millis>,
 }
 
@@ -65,6 +69,7 @@ pub enum Namespaces {
     /// None: Landlock and seccomp alone. Said aloud in status and report.
     Off,
 }
+words!(Namespaces { Required => "required", Off => "off" });
 
 /// What to do when the host's Landlock is too old for the whole rule set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -76,6 +81,7 @@ pub enum LandlockMode {
     /// Enforce what there is and say what is missing.
     BestEffort,
 }
+words!(LandlockMode { Required => "required", BestEffort => "best-effort" });
 
 /// Whether programs in the box may trace their own children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -87,6 +93,7 @@ pub enum Debuggers {
     /// `ptrace` works on processes of the same box.
     Allowed,
 }
+words!(Debuggers { Refused => "refused", Allowed => "allowed" });
 
 /// Whether the dangerous combination (open network, private source, a grant) was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -98,6 +105,7 @@ pub enum Combine {
     /// A person wrote `combine = "accepted"`.
     Accepted,
 }
+words!(Combine { Refused => "refused", Accepted => "accepted" });
 
 /// Whether the output of runs is kept on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -109,6 +117,7 @@ pub enum RecordOutput {
     /// Output is kept, bounded and redacted.
     On,
 }
+words!(RecordOutput { Off => "off", On => "on" });
 
 /// Host paths granted, and workspace paths hidden.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,6 +125,9 @@ pub enum RecordOutput {
 #[non_exhaustive]
 pub struct FsPolicy {
     /// Host paths readable (and executable) in the box at the same absolute path.
+    ///
+    /// Where grants are nested, also across `read` and `write`, the deepest one that covers a path
+    /// decides about it, masks and all.
     pub read: BTreeMap<HostPath, ReadGrant>,
     /// Host paths writable in the box at the same absolute path.
     pub write: BTreeSet<HostPath>,
@@ -155,21 +167,7 @@ pub enum GrantOrigin {
     /// A layer of the policy names it.
     Policy,
 }
-
-/// How much of the repository's past the box receives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum History {
-    /// What is reachable from the base.
-    Full,
-    /// The last N commits reachable from the base.
-    Depth(u32),
-    /// One synthetic commit of the base tree.
-    None,
-    /// The host's whole object store, said aloud.
-    Borrow,
-}
+words!(GrantOrigin { System => "system", Toolchain => "toolchain", Policy => "policy" });
 
 /// What leaves the box over the network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -196,6 +194,7 @@ pub enum NetMode {
     /// The host's own network, unfiltered; tiers `workspace` and `process` only.
     Host,
 }
+words!(NetMode { None => "none", Allow => "allow", Open => "open", Host => "host" });
 
 /// The environment of every run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -214,20 +213,28 @@ pub struct EnvPolicy {
 #[non_exhaustive]
 pub struct Limits {
     /// Wall clock of one run.
+    #[serde(with = "budget")]
     pub wall: Option<Millis>,
     /// Processor time of one run, all its processes together.
+    #[serde(with = "budget")]
     pub cpu: Option<Millis>,
     /// Memory of the session.
+    #[serde(with = "budget")]
     pub memory: Option<Bytes>,
     /// Processes and threads alive at once in the session.
+    #[serde(with = "budget::count")]
     pub processes: Option<u32>,
     /// Open descriptors of one process.
+    #[serde(with = "budget::count")]
     pub open_files: Option<u32>,
     /// Size of one file.
+    #[serde(with = "budget")]
     pub file_size: Option<Bytes>,
     /// Bytes on disk: workspace, home and temporary files together.
+    #[serde(with = "budget")]
     pub disk: Option<Bytes>,
     /// Bytes that one run may write to its standard output and error.
+    #[serde(with = "budget")]
     pub output: Option<Bytes>,
 }
 
@@ -260,6 +267,7 @@ pub enum Executables {
     /// Exported without a word.
     Allow,
 }
+words!(Executables { Refuse => "refuse", Flag => "flag", Allow => "allow" });
 
 impl Default for NetPolicy {
     fn default() -> Self {

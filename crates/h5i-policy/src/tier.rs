@@ -1,8 +1,8 @@
 //! What stands between a box and the host.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
+
+use crate::word::words;
 
 /// What stands between a box and the host, weakest first.
 ///
@@ -27,22 +27,12 @@ impl Tier {
     /// Every tier, weakest first.
     pub const ALL: [Self; 5] =
         [Self::Workspace, Self::Process, Self::Supervised, Self::Container, Self::Microvm];
-
-    /// The name as it is written in a policy document.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Workspace => "workspace",
-            Self::Process => "process",
-            Self::Supervised => "supervised",
-            Self::Container => "container",
-            Self::Microvm => "microvm",
-        }
-    }
 }
 
-impl fmt::Display for Tier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+words!(Tier {
+    Workspace => "workspace",
+    Process => "process",
+    Supervised => "supervised",
+    Container => "container",
+    Microvm => "microvm",
+});

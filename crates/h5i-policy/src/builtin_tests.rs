@@ -1,0 +1,186 @@
+//! The built-in profiles, as they are.
+
+use std::fmt::Write;
+
+use crate::host_facts::HostFacts;
+use crate::layer::{Layer, Overrides};
+use crate::resolve::{ResolveRequest, Resolved, WorkspaceContent, profile_names, resolve};
+use crate::{explain, unenforced};
+
+fn resolved(profile: &str) -> Resolved {
+    let workspace = match profile {
+        "research" => WorkspaceContent::Empty,
+        _ => WorkspaceContent::Private,
+    };
+    let request = ResolveRequest::new(profile).workspace(workspace);
+    resolve(&[Layer::built_in()], &request, &HostFacts::new()).expect(profile)
+}
+
+fn each(line: impl Fn(&Resolved) -> String) -> String {
+    let mut out = String::new();
+    for profile in profile_names(&[Layer::built_in()]) {
+        writeln!(out, "{profile:<13}{}", line(&resolved(&profile))).expect("a string");
+    }
+    out
+}
+
+#[test]
+fn digests_of_built_in_profiles_change_only_on_purpose() {
+    insta::assert_snapshot!(each(|resolved| resolved.policy.digest().to_string()), @r#"
+    agent-claude sha256:c923f4bdcb2502c4b3435b0a61b6ecd122c05ed702b39cd63251b1a1e2ad2d85
+    agent-codex  sha256:ce98931105efc93199329b3866116dfd6a3e60dc2cc00a998e763d2acf24e353
+    agent-local  sha256:8280086a32e67476ce6cca8eb326d2f30dec4a38a2328534671743a0ee104a74
+    browser      sha256:1fce36effc16da5630d1c3e8c26cbfb82071b89f2409272796aa8d9243dbfbe5
+    default      sha256:5dcfadc4aa63757432bd9616f012e30af68af583b4d8115e1cbeffd4f7148458
+    deploy       sha256:9ea04dfde8f4deff92cccccd42565e877aea0b66883e5d30486f528ff8979fa0
+    research     sha256:39fe64ed15598bb6a58dc0bdac0a3153f8cb0adf0a9c1aadd2e7badee0d55f8b
+    review       sha256:14224504124067ed42f1d79734ffc5b1a2aa0f8e7414a7c1b77e5074538d2967
+    "#);
+}
+
+#[test]
+fn default_and_review_can_be_had_today_and_the_others_are_refused_by_name() {
+    let fields = |resolved: &Resolved| match unenforced(&resolved.policy) {
+        rows if rows.is_empty() => "can be had".to_owned(),
+        rows => {
+            let row = |row: &crate::Unenforced| format!("{} {}", row.field, row.asked);
+            format!("refused for {}", rows.iter().map(row).collect::<Vec<_>>().join(", "))
+        }
+    };
+    insta::assert_snapshot!(each(fields), @r#"
+    agent-claude refused for tier "supervised", grant anthropic
+    agent-codex  refused for tier "supervised", grant openai
+    agent-local  refused for tier "supervised"
+    browser      refused for tier "supervised"
+    default      can be had
+    deploy       refused for tier "supervised"
+    research     refused for tier "supervised"
+    review       can be had
+    "#);
+}
+
+#[test]
+fn every_budget_of_a_built_in_profile_that_can_be_enforced_is_finite() {
+    for profile in profile_names(&[Layer::built_in()]) {
+        let Resolved { policy, purpose, .. } = resolved(&profile);
+        let limits = &policy.limits;
+        assert!(limits.wall.is_some() && limits.cpu.is_some(), "{profile}");
+        assert!(limits.processes.is_some() && limits.open_files.is_some(), "{profile}");
+        assert!(limits.file_size.is_some() && limits.output.is_some(), "{profile}");
+        for grant in policy.grants.values() {
+            assert!(grant.requests.is_some() && grant.lasts.is_some(), "{profile}");
+            assert!(grant.bytes_up.is_some() && grant.bytes_down.is_some(), "{profile}");
+        }
+        assert!(purpose.is_some(), "{profile}");
+    }
+}
+
+#[test]
+fn the_text_of_default_is_complete_and_legible() {
+    insta::assert_snapshot!(resolved("default").policy.to_toml(), @r#"
+    version = 1
+    tier = "process"
+    namespaces = "required"
+    landlock = "required"
+    debuggers = "refused"
+    combine = "refused"
+    history = "full"
+    record_output = "off"
+    expires = "none"
+
+    [net]
+    allow = []
+    mode = "none"
+
+    [env]
+    pass = ["LANG", "LC_ALL", "LC_CTYPE", "TERM", "TZ"]
+
+    [env.set]
+
+    [limits]
+    cpu = "8h"
+    disk = "none"
+    file_size = "8GiB"
+    memory = "none"
+    open_files = 16384
+    output = "256MiB"
+    processes = 1024
+    wall = "2h"
+
+    [grant]
+
+    [export]
+    binaries = []
+    executables = "flag"
+    max_file = "5MiB"
+    max_files = 10000
+    max_total = "256MiB"
+
+    [react]
+    budget = "continue"
+    canary-read = "continue"
+    gap = "continue"
+    refused-call = "continue"
+    refused-connect = "continue"
+
+    [fs]
+    hide = []
+    write = []
+
+    [fs.read]
+    "#);
+}
+
+#[test]
+fn the_default_profile_in_plain_words() {
+    let Resolved { policy, provenance, .. } = resolved("default");
+    let lines: Vec<String> =
+        explain(&policy, &provenance).iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    tier                     namespaces, a private root, Landlock, seccomp and limits  (built-in profile default)
+    namespaces               all namespaces, or a refusal  (default)
+    landlock                 the whole Landlock rule set, or a refusal  (default)
+    debuggers                programs can't trace each other  (default)
+    fs.write                 no path of the host is writable  (default)
+    history                  every commit that the base is made of  (default)
+    net.mode                 no network but the box's own loopback  (default)
+    env.pass                 LANG, LC_ALL, LC_CTYPE, TERM, TZ passed on from the host  (built-in profile default)
+    limits.wall              wall clock of a run: at most 2h  (built-in profile default)
+    limits.cpu               processor time of a run: at most 8h  (built-in profile default)
+    limits.memory            memory of the session: no limit  (default)
+    limits.processes         processes at once: at most 1024  (built-in profile default)
+    limits.open_files        open files of a process: at most 16384  (built-in profile default)
+    limits.file_size         size of a file: at most 8GiB  (built-in profile default)
+    limits.disk              disk space of the box: no limit  (default)
+    limits.output            output of a run: at most 256MiB  (built-in profile default)
+    export.max_file          a changed file: at most 5MiB  (default)
+    export.max_total         all changed files: at most 256MiB  (default)
+    export.max_files         changed files: at most 10000  (default)
+    export.executables       a file that becomes executable is named in the report  (default)
+    react.refused-connect    recorded, then continue  (default)
+    react.refused-call       recorded, then continue  (default)
+    react.budget             recorded, then continue  (default)
+    react.canary-read        recorded, then continue  (default)
+    react.gap                recorded, then continue  (default)
+    record_output            output of runs is not kept  (default)
+    expires                  the box stays until it is removed  (default)
+    "#);
+}
+
+#[test]
+fn a_grant_in_plain_words() {
+    let Resolved { policy, provenance, .. } = resolved("agent-claude");
+    let lines = explain(&policy, &provenance);
+    let grant = lines.iter().find(|line| line.field.starts_with("grant")).expect("a grant");
+    insta::assert_snapshot!(grant.to_string(), @r#"grant.anthropic          GET, POST /v1/messages, /v1/messages/**, /v1/models, /v1/models/** of api.anthropic.com:443 by reverse, secret login:claude, requests at most 10000, up at most 4GiB, down at most 4GiB, for 8h  (built-in profile agent-claude)"#);
+}
+
+#[test]
+fn an_allowlist_over_the_default_profile_is_refused_with_the_tier_that_has_it() {
+    let overrides = Overrides::new().allow("registry.example").expect("rule");
+    let request = ResolveRequest::new("default").overrides(overrides);
+    let resolved = resolve(&[Layer::built_in()], &request, &HostFacts::new()).expect("resolved");
+    let rows = unenforced(&resolved.policy);
+    assert_eq!(rows.len(), 1);
+    insta::assert_snapshot!(format!("{}; {}", rows[0], rows[0].instead), @r#"net.mode = "allow" needs a network that the host filters, which only tier supervised and stronger have; choose --tier supervised, or net.mode "none" or "host""#);
+}

@@ -1,0 +1,133 @@
+//! Reading `[profile.X.grant.NAME]`.
+
+use std::collections::BTreeSet;
+
+use toml::de::DeValue;
+
+use super::error::{DocumentErrorKind, ValueError};
+use super::read::{Item, Read, ReadError, did_you_mean};
+use super::{entries, unknown_key};
+use crate::env_name::is_env_name;
+use crate::grant::{Allowed, Grant, Via};
+use crate::secret_ref::SecretRef;
+
+const KEYS: &[&str] = &[
+    "host",
+    "port",
+    "secret",
+    "header",
+    "methods",
+    "paths",
+    "programs",
+    "via",
+    "base_url",
+    "token",
+    "requests",
+    "bytes_up",
+    "bytes_down",
+    "lasts",
+];
+
+/// Reads one grant. What may pass, and which way, must be written out; budgets may be left out.
+pub(super) fn grant(section: &str, item: &Item<'_>) -> Read<Grant> {
+    let table = item.table()?;
+    let field = |key: &'static str| {
+        table.get(key).map(|value| Item {
+            key: format!("{}.{key}", item.key),
+            span: value.span(),
+            value: value.get_ref(),
+        })
+    };
+    let required = |key: &'static str| {
+        field(key).ok_or_else(|| {
+            item.error(DocumentErrorKind::MissingKey { key, section: section.to_owned() })
+        })
+    };
+    for (key, span, _) in entries(table) {
+        if !KEYS.contains(&key) {
+            let suggestion = did_you_mean(key, KEYS.iter().copied());
+            return Err(unknown_key(span, key, section).suggesting(suggestion));
+        }
+    }
+    let mut grant = Grant::to(required("host")?.parsed()?);
+    grant.via = required("via")?.word()?;
+    grant.methods = allowed(&required("methods")?, Item::word)?;
+    grant.paths = allowed(&required("paths")?, Item::parsed)?;
+    if let Some(port) = field("port") {
+        grant.port = port.count(1, u16::MAX)?;
+    }
+    if let Some(secret) = field("secret") {
+        grant.secret = Some(secret.parsed()?);
+    }
+    if let Some(header) = field("header") {
+        grant.header = Some(header.parsed()?);
+    }
+    if let Some(programs) = field("programs") {
+        grant.programs = allowed(&programs, Item::parsed)?;
+    }
+    if let Some(base_url) = field("base_url") {
+        grant.variables.base_url = names(&base_url)?;
+    }
+    if let Some(token) = field("token") {
+        grant.variables.token = names(&token)?;
+    }
+    if let Some(requests) = field("requests") {
+        grant.requests = requests.count_budget(u64::MAX)?;
+    }
+    if let Some(bytes_up) = field("bytes_up") {
+        grant.bytes_up = bytes_up.budget()?;
+    }
+    if let Some(bytes_down) = field("bytes_down") {
+        grant.bytes_down = bytes_down.budget()?;
+    }
+    if let Some(lasts) = field("lasts") {
+        grant.lasts = lasts.budget()?;
+    }
+    // What belongs together.
+    match (&grant.secret, &grant.header) {
+        (Some(SecretRef::Login(_)), _) | (Some(_), Some(_)) | (None, None) => {}
+        (Some(_), None) => return required("header").map(|_| grant),
+        (None, Some(_)) => return Err(idle(section, item, "header", "without `secret`")),
+    }
+    match grant.via {
+        Via::Reverse => required("base_url").map(|_| grant),
+        Via::Intercept if field("base_url").is_some() => {
+            Err(idle(section, item, "base_url", "with via = \"intercept\""))
+        }
+        Via::Intercept if field("token").is_some() => {
+            Err(idle(section, item, "token", "with via = \"intercept\""))
+        }
+        Via::Intercept => Ok(grant),
+    }
+}
+
+fn idle(
+    section: &str,
+    item: &Item<'_>,
+    key: &'static str,
+    because: &'static str,
+) -> Box<ReadError> {
+    item.error(DocumentErrorKind::IdleKey { key, section: section.to_owned(), because })
+}
+
+/// `"any"`, or a list.
+fn allowed<'a, T: Ord>(item: &Item<'a>, read: impl Fn(&Item<'a>) -> Read<T>) -> Read<Allowed<T>> {
+    match item.value {
+        DeValue::String(word) if word == "any" => Ok(Allowed::Any),
+        DeValue::Array(_) => item.list(read).map(Allowed::Only),
+        _ => Err(item.wrong_type("a list or \"any\"")),
+    }
+}
+
+/// One name of a variable, or a list of them.
+fn names(item: &Item<'_>) -> Read<BTreeSet<String>> {
+    let name = |item: &Item<'_>| {
+        let name = item.text()?;
+        if is_env_name(name) { Ok(name.to_owned()) } else { Err(item.refused(ValueError::EnvName)) }
+    };
+    match item.value {
+        DeValue::String(_) => Ok(BTreeSet::from([name(item)?])),
+        DeValue::Array(_) => item.list(name),
+        _ => Err(item.wrong_type("a name or a list of names")),
+    }
+}

@@ -1,0 +1,205 @@
+//! What a policy may ask for and this version can't enforce yet.
+
+use std::fmt;
+
+use crate::react::Reaction;
+use crate::resolved::{GrantOrigin, NetMode, ReadGrant, RecordOutput, ResolvedPolicy};
+use crate::tier::Tier;
+
+/// One field that this version can't enforce. A policy with such a field is refused at `create`,
+/// never ignored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unenforced {
+    /// The field, as it is named in a policy document.
+    pub field: String,
+    /// What the policy asks for.
+    pub asked: String,
+    /// Why that can't be had.
+    pub why: &'static str,
+    /// What to do instead.
+    pub instead: &'static str,
+}
+
+impl fmt::Display for Unenforced {
+    /// One sentence: field, value, reason. What to do instead stands in its own field.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {} {}", self.field, crate::escape::Escaped(&self.asked), self.why)
+    }
+}
+
+/// One thing that can't be enforced yet.
+struct Row {
+    field: &'static str,
+    asks: fn(&ResolvedPolicy) -> Option<String>,
+    why: &'static str,
+    instead: &'static str,
+}
+
+/// Everything that can't be enforced yet. Building a mechanism means to delete its rows.
+const ROWS: &[Row] = &[
+    Row {
+        field: "tier",
+        asks: |policy| tier(policy, Tier::Supervised),
+        why: "can't be enforced by this version: it comes with the supervised tier",
+        instead: "choose --tier process, which has no network or the host's",
+    },
+    Row {
+        field: "tier",
+        asks: |policy| tier(policy, Tier::Container),
+        why: "can't be enforced by this version: it comes with the container tier",
+        instead: "choose --tier process",
+    },
+    Row {
+        field: "tier",
+        asks: |policy| tier(policy, Tier::Microvm),
+        why: "can't be enforced by this version: it comes with the microvm tier",
+        instead: "choose --tier process",
+    },
+    Row {
+        field: "net.mode",
+        asks: |policy| {
+            let listed = matches!(policy.net.mode, NetMode::Allow | NetMode::Open);
+            (listed && policy.tier < Tier::Supervised).then(|| quoted(&policy.net.mode))
+        },
+        why: "needs a network that the host filters, which only tier supervised and stronger have",
+        instead: "choose --tier supervised, or net.mode \"none\" or \"host\"",
+    },
+    Row {
+        field: "fs.hide",
+        asks: |policy| {
+            let named = |grant: &ReadGrant| grant.origin == GrantOrigin::Policy;
+            let (path, _) = policy.fs.read.iter().find(|(_, grant)| named(grant))?;
+            (!policy.fs.hide.is_empty()).then(|| format!("patterns, beside fs.read {path}"))
+        },
+        why: "can't be enforced by this version in host paths that fs.read grants",
+        instead: "leave out fs.read, or fs.hide; in the workspace fs.hide holds",
+    },
+    Row {
+        field: "limits.memory",
+        asks: |policy| policy.limits.memory.map(|limit| quoted(&limit)),
+        why: "can't be enforced by this version",
+        instead: "leave it out, or set it to \"none\"",
+    },
+    Row {
+        field: "limits.disk",
+        asks: |policy| policy.limits.disk.map(|limit| quoted(&limit)),
+        why: "can't be enforced by this version",
+        instead: "leave it out, or set it to \"none\"; limits.file_size bounds each file",
+    },
+    Row {
+        field: "grant",
+        asks: |policy| {
+            let names: Vec<&str> = policy.grants.keys().map(String::as_str).collect();
+            (!names.is_empty()).then(|| names.join(", "))
+        },
+        why: "can't be enforced by this version: grants come with the broker",
+        instead: "choose a profile without grants",
+    },
+    Row {
+        field: "react",
+        asks: |policy| {
+            let kinds = policy.react.kinds();
+            let (kind, reaction) =
+                kinds.into_iter().find(|(_, reaction)| *reaction != Reaction::Continue)?;
+            Some(format!("{kind} \"{reaction}\""))
+        },
+        why: "can't be enforced by this version, which only records",
+        instead: "leave it out, or set it to \"continue\"",
+    },
+    Row {
+        field: "record_output",
+        asks: |policy| {
+            (policy.record_output == RecordOutput::On).then(|| quoted(&policy.record_output))
+        },
+        why: "can't be done by this version: output is passed through and not kept",
+        instead: "leave it out, or set it to \"off\"",
+    },
+];
+
+fn tier(policy: &ResolvedPolicy, tier: Tier) -> Option<String> {
+    (policy.tier == tier).then(|| quoted(&tier))
+}
+
+fn quoted(value: &dyn fmt::Display) -> String {
+    format!("\"{value}\"")
+}
+
+/// What this version can't enforce of `policy`, in the order of the fields; empty if it can
+/// enforce all of it.
+#[must_use]
+pub fn unenforced(policy: &ResolvedPolicy) -> Vec<Unenforced> {
+    ROWS.iter()
+        .filter_map(|row| {
+            let asked = (row.asks)(policy)?;
+            let Row { field, why, instead, .. } = row;
+            Some(Unenforced { field: (*field).to_owned(), asked, why, instead })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ROWS, unenforced};
+    use crate::grant::Grant;
+    use crate::host_name::HostName;
+    use crate::host_path::HostPath;
+    use crate::react::Reaction;
+    use crate::resolved::{GrantOrigin, NetMode, ReadGrant, RecordOutput, ResolvedPolicy};
+    use crate::tier::Tier;
+    use crate::units::Bytes;
+
+    #[test]
+    fn a_policy_that_asks_for_nothing_yet_to_come_is_enforced_in_full() {
+        let mut policy = ResolvedPolicy::default();
+        assert_eq!(unenforced(&policy), []);
+        policy.net.mode = NetMode::Host;
+        assert_eq!(unenforced(&policy), []);
+        policy.tier = Tier::Workspace;
+        assert_eq!(unenforced(&policy), []);
+        policy.fs.hide.insert("*.pem".parse().expect("pattern"));
+        assert_eq!(unenforced(&policy), []);
+    }
+
+    #[test]
+    fn each_row_is_found_by_its_own_field() {
+        type Change = fn(&mut ResolvedPolicy);
+        let asks: [(&str, Change); 10] = [
+            ("tier = \"supervised\"", |p| p.tier = Tier::Supervised),
+            ("tier = \"container\"", |p| p.tier = Tier::Container),
+            ("tier = \"microvm\"", |p| p.tier = Tier::Microvm),
+            ("net.mode = \"open\"", |p| p.net.mode = NetMode::Open),
+            ("fs.hide = patterns, beside fs.read /opt", |p| {
+                p.fs.hide.insert("*.pem".parse().expect("pattern"));
+                let path = HostPath::new("/opt").expect("path");
+                p.fs.read.insert(path, ReadGrant::whole(GrantOrigin::Policy));
+            }),
+            ("limits.memory = \"1MiB\"", |p| p.limits.memory = Some(Bytes::mebibytes(1))),
+            ("limits.disk = \"1MiB\"", |p| p.limits.disk = Some(Bytes::mebibytes(1))),
+            ("grant = a", |p| {
+                let host = HostName::new("a.example").expect("name");
+                p.grants.insert("a".into(), Grant::to(host));
+            }),
+            ("react = gap \"kill\"", |p| p.react.gap = Reaction::Kill),
+            ("record_output = \"on\"", |p| p.record_output = RecordOutput::On),
+        ];
+        assert_eq!(asks.len(), ROWS.len());
+        for (sentence, change) in asks {
+            let mut policy = ResolvedPolicy::default();
+            change(&mut policy);
+            let found = unenforced(&policy);
+            assert_eq!(found.len(), 1, "{sentence}");
+            assert!(found[0].to_string().starts_with(sentence), "{}", found[0]);
+        }
+    }
+
+    #[test]
+    fn an_allowlist_at_the_process_tier_is_told_of_the_supervised_one() {
+        let mut policy = ResolvedPolicy::default();
+        policy.net.mode = NetMode::Allow;
+        let found = unenforced(&policy);
+        assert!(found[0].to_string().contains("supervised"), "{}", found[0]);
+        policy.tier = Tier::Supervised;
+        assert!(unenforced(&policy).iter().all(|row| row.field != "net.mode"));
+    }
+}
