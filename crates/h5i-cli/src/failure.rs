@@ -90,6 +90,13 @@ impl Failure {
         Self { kind, message: sentence(error), hint: None, details: Map::new() }
     }
 
+    /// A failure of this kind told by this sentence; it is made inert.
+    #[must_use]
+    pub fn told(kind: Kind, message: impl AsRef<str>) -> Self {
+        let message = Shown::text(message.as_ref()).to_string();
+        Self { kind, message, hint: None, details: Map::new() }
+    }
+
     /// Says what to do now.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {

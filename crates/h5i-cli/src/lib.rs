@@ -5,10 +5,11 @@
 //! - [`workspace`]: the pinned base, the objects a box receives, and its tree.
 //! - [`surroundings`] and [`toolchains`]: the caller's environment and the host's programs.
 //! - [`failure`] and [`envelope`]: error kinds, exit codes and the JSON of every verb.
-//! - [`args`]: the grammar of the command line; parsing only.
+//! - [`args`] and [`command_line`]: the grammar of the command line, and the program on top of it.
 #![forbid(unsafe_code)]
 
 pub mod args;
+pub mod command_line;
 pub mod envelope;
 pub mod failure;
 pub mod json_bytes;
