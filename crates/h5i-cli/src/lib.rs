@@ -1,1 +1,26 @@
-//! placeholder
+//! What stands behind the `h5i` program: boxes on disk, their workspaces, what is read from the
+//! caller's surroundings, and the contract of the command line.
+//!
+//! - [`store`]: boxes as directories that are whole or absent, their locks, their end.
+//! - [`workspace`]: the pinned base, the objects a box receives, and its tree.
+//! - [`surroundings`] and [`toolchains`]: the caller's environment and the host's programs.
+//! - [`failure`] and [`envelope`]: error kinds, exit codes and the JSON of every verb.
+//! - [`args`] and [`command_line`]: the grammar of the command line, and the program on top of it.
+#![forbid(unsafe_code)]
+
+pub mod args;
+pub mod command_line;
+pub mod envelope;
+pub mod failure;
+pub mod json_bytes;
+mod path_error;
+mod shown;
+pub mod store;
+pub mod surroundings;
+mod timestamp;
+pub mod toolchains;
+pub mod workspace;
+
+pub use path_error::{Action, PathError};
+pub use shown::Shown;
+pub use timestamp::{Timestamp, TimestampError};

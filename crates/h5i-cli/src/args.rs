@@ -1,0 +1,118 @@
+//! The grammar of the command line. Parsing validates words and does nothing else: it opens no file
+//! and asks nothing of the host.
+
+mod box_verbs;
+mod making;
+mod policy_verbs;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::failure::{Failure, Kind};
+
+pub use box_verbs::{
+    BoxVerb, CreateArgs, DiffArgs, DiffForm, ExplainArgs, ExportArgs, GcArgs, ListArgs, LogArgs,
+    ProbeArgs, RmArgs, RunInArgs, StatusArgs,
+};
+pub use making::{After, BaseArgs, PolicyArgs, RunArgs};
+pub use policy_verbs::{CheckArgs, PolicyDiffArgs, PolicyVerb, ProfileArgs};
+pub use values::{Assignment, AssignmentError, Lane, ProfileName, ValueError};
+
+/// A disposable development environment for coding agents, inside one boundary.
+///
+/// A box has a copy of a repository, a private home and only what its policy grants. What it made
+/// comes out as a patch, a report and a receipt, by a person's hand.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "h5i", version, propagate_version = true, disable_help_subcommand = true)]
+#[command(max_term_width = 100)]
+pub struct Cli {
+    /// Do as if started in DIR
+    #[arg(short = 'C', value_name = "DIR", global = true)]
+    pub directory: Option<PathBuf>,
+    /// What to do
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// The verbs.
+#[derive(Clone, Debug, Subcommand)]
+#[non_exhaustive]
+pub enum Verb {
+    /// Run one command in a new box, and say what changed, ran and was refused
+    ///
+    /// The box is removed if the command succeeded and changed nothing; else it is kept for
+    /// `h5i box export`. The exit code is the command's own; 124 for a spent deadline, 123 for
+    /// another limit, 125 if h5i could not start it, 126 and 127 as shells have them, and 128 plus
+    /// the signal's number.
+    Run(RunArgs),
+    /// Make, use, examine, export and remove boxes
+    #[command(subcommand)]
+    Box(BoxVerb),
+    /// Show, check and compare policies
+    #[command(subcommand)]
+    Policy(PolicyVerb),
+    /// Print the completion script of a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+/// How a verb answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::Args)]
+pub struct Output {
+    /// Answer with one JSON object on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Cli {
+    /// Parses a command line, the program's name first.
+    ///
+    /// # Errors
+    /// clap's error, which is also how `--help` and `--version` end.
+    pub fn of(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        Self::try_parse_from(words)
+    }
+
+    /// The script that completes h5i's command line in a shell.
+    #[must_use]
+    pub fn completions(shell: Shell) -> Vec<u8> {
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut Self::command(), "h5i", &mut script);
+        script
+    }
+}
+
+/// Whether a command line that can't be parsed asked for JSON: `--json` before any `--`.
+#[must_use]
+pub fn asks_for_json(words: &[OsString]) -> bool {
+    words.iter().take_while(|word| *word != "--").any(|word| word == "--json")
+}
+
+/// What a command line that can't be parsed is told, as any other failure.
+#[must_use]
+pub fn usage_failure(error: &clap::Error) -> Failure {
+    let text = error.to_string();
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or("cannot read the command line");
+    let message = first.strip_prefix("error: ").unwrap_or(first).trim_end_matches(':');
+    let listed: Vec<&str> = lines
+        .by_ref()
+        .take_while(|line| !line.trim_start().starts_with("Usage:"))
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let mut message = message.to_owned();
+    if !listed.is_empty() {
+        message.push_str(": ");
+        message.push_str(&listed.join("; "));
+    }
+    Failure::told(Kind::Usage, message).hint("h5i --help, or --help after any verb")
+}

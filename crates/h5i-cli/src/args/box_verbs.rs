@@ -1,0 +1,224 @@
+//! `h5i box …`
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use h5i_policy::{Millis, Tier};
+
+use super::Output;
+use super::making::{BaseArgs, PolicyArgs};
+use super::values::{Assignment, Lane, duration, tier};
+use crate::store::BoxName;
+
+/// The verbs of boxes.
+#[derive(Clone, Debug, Subcommand)]
+#[non_exhaustive]
+pub enum BoxVerb {
+    /// Make a box and run nothing in it
+    Create(CreateArgs),
+    /// Run a command in a box
+    ///
+    /// Output and exit code are the command's own; 124 for a spent deadline, 123 for another limit,
+    /// 125 if h5i could not start it, 126 and 127 as shells have them, and 128 plus the signal's
+    /// number.
+    Run(RunInArgs),
+    /// List the boxes of this repository
+    Ls(ListArgs),
+    /// Show what a box is, what it changed, what was refused and what is enforced
+    Status(StatusArgs),
+    /// Show what a box changed against its base
+    Diff(DiffArgs),
+    /// Show the records of a box
+    Log(LogArgs),
+    /// Answer five questions about a box from what is enforced, then list the steps
+    Explain(ExplainArgs),
+    /// Write patch.diff, report.md and receipt.json of a box
+    Export(ExportArgs),
+    /// Remove boxes; their receipts stay in the archive
+    Rm(RmArgs),
+    /// Remove what crashes left, boxes past their expiry and objects that no box uses
+    Gc(GcArgs),
+    /// Try each mechanism of confinement on this host
+    Probe(ProbeArgs),
+}
+
+/// `h5i box create`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct CreateArgs {
+    /// The box's name: a-z, 0-9, `.`, `_`, `-`, up to 63
+    pub name: BoxName,
+    /// What the workspace starts from.
+    #[command(flatten)]
+    pub base: BaseArgs,
+    /// What the box may do.
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+    /// What the box is for, for the report
+    #[arg(long, value_name = "TEXT")]
+    pub purpose: Option<String>,
+    /// How to answer.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `h5i box run`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct RunInArgs {
+    /// The box
+    pub name: BoxName,
+    /// End the run after this time, as 90s or 15m
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub timeout: Option<Millis>,
+    /// Set a variable for the run; may be repeated
+    #[arg(long = "env", short = 'e', value_name = "NAME=VALUE")]
+    pub variables: Vec<Assignment>,
+    /// How to answer.
+    #[command(flatten)]
+    pub output: Output,
+    /// The command and its arguments, after `--`
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `h5i box ls`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct ListArgs {
+    /// List the boxes of every repository
+    #[arg(long, short)]
+    pub all: bool,
+    /// How to answer.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `h5i box status`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct StatusArgs {
+    /// The box
+    pub name: BoxName,
+    /// How to answer.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `h5i box diff`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct DiffArgs {
+    /// The box
+    pub name: BoxName,
+    /// Only count lines for each file
+    #[arg(long, conflicts_with = "name_only")]
+    stat: bool,
+    /// Only name the files
+    #[arg(long)]
+    name_only: bool,
+    /// How to answer.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// How a difference is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DiffForm {
+    /// As a patch.
+    Patch,
+    /// Lines counted for each file.
+    Stat,
+    /// Names of files.
+    Names,
+}
+
+impl DiffArgs {
+    /// How the difference is shown.
+    #[must_use]
+    pub fn form(&self) -> DiffForm {
+        match (self.stat, self.name_only) {
+            (true, _) => DiffForm::Stat,
+            (_, true) => DiffForm::Names,
+            _ => DiffForm::Patch,
+        }
+    }
+}
+
+/// `h5i box log`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct LogArgs {
+    /// The box
+    pub name: BoxName,
+    /// Only records of this observer
+    #[arg(long, value_enum)]
+    pub lane: Option<Lane>,
+    /// Only what was refused
+    #[arg(long)]
+    pub denied: bool,
+    /// Go on with new records until the session ends
+    #[arg(long, short)]
+    pub follow: bool,
+    /// How to answer: with `--json`, one JSON object a line.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `h5i box explain`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct ExplainArgs {
+    /// The box
+    pub name: BoxName,
+    /// How to answer.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `h5i box export`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct ExportArgs {
+    /// The box
+    pub name: BoxName,
+    /// Where to write [default: NAME.export in the working directory]
+    #[arg(long = "output", short = 'o', value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+    /// Replace what an earlier export wrote there
+    #[arg(long)]
+    pub force: bool,
+    /// How to answer.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `h5i box rm`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct RmArgs {
+    /// The boxes
+    #[arg(required = true, value_name = "NAME")]
+    pub names: Vec<BoxName>,
+    /// Also a box with changes that were not exported
+    #[arg(long)]
+    pub force: bool,
+    /// Remove the receipts too
+    #[arg(long)]
+    pub purge: bool,
+    /// How to answer.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `h5i box gc`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
+pub struct GcArgs {
+    /// How to answer.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `h5i box probe`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
+pub struct ProbeArgs {
+    /// Only what this tier needs
+    #[arg(long, value_name = "TIER", value_parser = tier())]
+    pub tier: Option<Tier>,
+    /// How to answer.
+    #[command(flatten)]
+    pub output: Output,
+}

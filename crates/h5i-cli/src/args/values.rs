@@ -1,0 +1,132 @@
+//! Words of the command line that are more than text.
+
+use std::fmt;
+use std::str::FromStr;
+
+use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use h5i_policy::{Millis, Tier};
+
+use crate::shown::Shown;
+
+/// `NAME=VALUE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Assignment {
+    /// What stands before the first `=`.
+    pub name: String,
+    /// What stands after it; may be empty.
+    pub value: String,
+}
+
+/// A word is not `NAME=VALUE`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is not NAME=VALUE", Shown::text(.0))]
+pub struct AssignmentError(String);
+
+impl FromStr for Assignment {
+    type Err = AssignmentError;
+
+    fn from_str(word: &str) -> Result<Self, AssignmentError> {
+        match word.split_once('=') {
+            Some((name, value)) if !name.is_empty() && !name.contains('\0') => {
+                Ok(Self { name: name.to_owned(), value: value.to_owned() })
+            }
+            _ => Err(AssignmentError(word.to_owned())),
+        }
+    }
+}
+
+/// The name of a profile: letters, digits, `-` and `_`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProfileName(String);
+
+/// Why a word is not a value of its kind.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ValueError {
+    /// Not the name of a profile.
+    #[error("a profile's name has letters, digits, `-` and `_` only")]
+    Profile,
+    /// Not a span of time.
+    #[error("a span of time is a whole number with a unit: 500ms, 90s, 15m, 2h")]
+    Duration,
+    /// A span of time that ends at once or lasts longer than can be counted.
+    #[error("a span of time is at least 1ms and at most 10000h")]
+    DurationRange,
+}
+
+impl ProfileName {
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for ProfileName {
+    type Err = ValueError;
+
+    fn from_str(word: &str) -> Result<Self, ValueError> {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
+        if !word.is_empty() && word.bytes().all(plain) {
+            Ok(Self(word.to_owned()))
+        } else {
+            Err(ValueError::Profile)
+        }
+    }
+}
+
+impl fmt::Display for ProfileName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A span of time as policies write it.
+pub(super) fn duration(word: &str) -> Result<Millis, ValueError> {
+    let digits = word.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = word.split_at(digits);
+    let factor = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(ValueError::Duration),
+    };
+    if number.is_empty() {
+        return Err(ValueError::Duration);
+    }
+    let most = 10_000 * 3_600_000;
+    let millis = number.parse::<u64>().ok().and_then(|n| n.checked_mul(factor));
+    match millis {
+        Some(millis) if (1..=most).contains(&millis) => Ok(Millis::new(millis)),
+        _ => Err(ValueError::DurationRange),
+    }
+}
+
+/// A tier by its name.
+pub(super) fn tier() -> impl TypedValueParser<Value = Tier> {
+    PossibleValuesParser::new(Tier::ALL.map(Tier::name)).map(|name| {
+        // The parser lets only these names through.
+        Tier::ALL.into_iter().find(|tier| tier.name() == name).unwrap_or(Tier::Microvm)
+    })
+}
+
+/// Who observed a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[non_exhaustive]
+pub enum Lane {
+    /// Lifecycle and exits
+    Host,
+    /// Programs and refused system calls
+    Kernel,
+    /// Connections and names
+    Net,
+    /// Uses of credentials
+    Broker,
+    /// Browser actions
+    Browser,
+    /// Claims from inside the box
+    Box,
+}

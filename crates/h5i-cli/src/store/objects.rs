@@ -1,0 +1,107 @@
+//! Leases on base objects, so that nobody collects what a box in the making needs.
+
+use std::fmt;
+use std::fs::File;
+use std::path::PathBuf;
+
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::{Store, lock, make_private_dirs};
+use crate::path_error::{Action, PathError};
+
+/// The name of an object directory below `objects/`: a commit, and what else it depends on.
+///
+/// 40 hexadecimal digits, then nothing, `.borrow`, or `.` and 16 hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ObjectsKey(String);
+
+/// A text is not the name of an object directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not the name of an object directory")]
+pub struct ObjectsKeyError;
+
+impl ObjectsKey {
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for ObjectsKey {
+    type Error = ObjectsKeyError;
+    fn try_from(text: String) -> Result<Self, ObjectsKeyError> {
+        let hex = |t: &str, n: usize| {
+            t.len() == n && t.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'a'..=b'f'))
+        };
+        let (commit, rest) =
+            text.split_once('.').map_or((text.as_str(), None), |(c, r)| (c, Some(r)));
+        if hex(commit, 40) && rest.is_none_or(|r| r == "borrow" || hex(r, 16)) {
+            Ok(Self(text))
+        } else {
+            Err(ObjectsKeyError)
+        }
+    }
+}
+
+impl From<ObjectsKey> for String {
+    fn from(key: ObjectsKey) -> Self {
+        key.0
+    }
+}
+
+impl fmt::Display for ObjectsKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A shared lock on `objects/`: while one is held, `gc` collects no object directory.
+#[derive(Debug)]
+pub struct ObjectsLease {
+    // Held for its lifetime only.
+    _file: File,
+}
+
+impl Store {
+    /// Takes a lease on the base objects, waiting for a collection that is under way.
+    ///
+    /// # Errors
+    /// [`PathError`] if the directory or its lock can't be made.
+    pub fn lease_objects(&self) -> Result<ObjectsLease, PathError> {
+        make_private_dirs(&self.objects_dir())?;
+        let path = self.objects_lock();
+        let file = lock::open(&path)?;
+        rustix::fs::flock(&file, FlockOperation::LockShared)
+            .map_err(PathError::at(Action::Lock, &path))?;
+        Ok(ObjectsLease { _file: file })
+    }
+
+    /// The exclusive lock, or `None` while anybody holds a lease or the directory is absent.
+    pub(super) fn objects_to_collect(&self) -> Result<Option<ObjectsLease>, PathError> {
+        let dir = self.objects_dir();
+        if !dir.try_exists().map_err(PathError::at(Action::Inspect, &dir))? {
+            return Ok(None);
+        }
+        let path = self.objects_lock();
+        let file = lock::open(&path)?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(ObjectsLease { _file: file })),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(e) => Err(PathError::at(Action::Lock, &path)(e)),
+        }
+    }
+
+    /// Where the object directory of that name stands.
+    #[must_use]
+    pub fn objects_path(&self, key: &ObjectsKey) -> PathBuf {
+        self.objects_dir().join(key.as_str())
+    }
+
+    fn objects_lock(&self) -> PathBuf {
+        self.objects_dir().join(".lock")
+    }
+}

@@ -1,0 +1,33 @@
+//! The box's own tree: a pinned base, the objects it receives, its git directory, its files.
+//!
+//! The host's repository is read at create and never written. What the box receives are objects
+//! that are reachable from its base and nothing else, in a bare repository of h5i's own.
+
+mod backend;
+mod base_objects;
+mod base_spec;
+mod boundary;
+mod checkout;
+mod git_dir;
+mod host_git;
+mod host_repository;
+mod nearest;
+mod pinned_base;
+mod prepare;
+mod staging;
+mod tree_writer;
+mod visible_tree;
+mod working_tree;
+
+pub use backend::{Backend, Layout, Note};
+pub use base_objects::{BaseObjects, Making, ObjectsError, ObjectsRequest};
+pub use base_spec::BaseSpec;
+pub use checkout::{Checkout, CheckoutError};
+pub use git_dir::{GitDirError, Identity};
+pub use host_git::{HostGit, PackError};
+pub use host_repository::{DiscoverError, HostRepository};
+pub use nearest::nearest;
+pub use pinned_base::{BaseKind, PinError, PinnedBase};
+pub use prepare::{ObjectMount, ObjectsAt, Owner, Prepared, Workspace, WorkspaceError};
+pub use visible_tree::HiddenPaths;
+pub use working_tree::WorkingTreeError;
