@@ -195,6 +195,15 @@ impl From<CommitError> for Failure {
     }
 }
 
+/// A failure that libgit2 reports: of the kernel's making, or of what it read.
+fn git_failure(error: &(dyn std::error::Error + 'static), source: &git2::Error) -> Failure {
+    match source.class() {
+        git2::ErrorClass::Os | git2::ErrorClass::Filesystem => Failure::new(Kind::Io, error)
+            .hint("see that the state directory is writable and has room (XDG_STATE_HOME)"),
+        _ => Failure::new(Kind::Corrupt, error).hint("git fsck"),
+    }
+}
+
 fn exists(error: &(dyn std::error::Error + 'static), name: &str) -> Failure {
     Failure::new(Kind::Exists, error)
         .hint(format!("another name, or h5i box rm {name}"))
@@ -278,7 +287,7 @@ impl From<DiscoverError> for Failure {
             DiscoverError::Unwritable { .. } => {
                 Self::new(Kind::Unavailable, &e).hint("move the repository")
             }
-            DiscoverError::Git { .. } => Self::new(Kind::Corrupt, &e).hint("git fsck"),
+            DiscoverError::Git { ref source, .. } => git_failure(&e, source),
             DiscoverError::Io(e) => e.into(),
         }
     }
@@ -303,7 +312,7 @@ impl From<PinError> for Failure {
                 Self::new(Kind::Usage, &e).hint("leave --dirty out, or use a working tree")
             }
             PinError::NoRepository => Self::new(Kind::Usage, &e),
-            PinError::Git(_) => Self::new(Kind::Corrupt, &e).hint("git fsck"),
+            PinError::Git(ref source) => git_failure(&e, source),
         }
     }
 }
@@ -328,7 +337,7 @@ impl From<WorkingTreeError> for Failure {
                 .hint("add it to .gitignore, make it a submodule, or leave --dirty out"),
             WorkingTreeError::Index(_) => Self::new(Kind::Unavailable, &e)
                 .hint("git update-index --no-split-index, git sparse-checkout reapply --no-sparse-index, or leave --dirty out"),
-            WorkingTreeError::Git(_) => Self::new(Kind::Io, &e),
+            WorkingTreeError::Git(ref source) => git_failure(&e, source),
             WorkingTreeError::Io(e) => e.into(),
         }
     }
@@ -346,7 +355,7 @@ impl From<ObjectsError> for Failure {
             }
             ObjectsError::Pack(e) => e.into(),
             ObjectsError::WorkingTree(e) => e.into(),
-            ObjectsError::Git(_) => Self::new(Kind::Corrupt, &e).hint("git fsck"),
+            ObjectsError::Git(ref source) => git_failure(&e, source),
             ObjectsError::Key(_) => Self::new(Kind::Internal, &e),
             ObjectsError::Io(e) => e.into(),
         }
@@ -363,10 +372,9 @@ impl From<WorkspaceError> for Failure {
             WorkspaceError::Checkout(
                 CheckoutError::Name { .. } | CheckoutError::TooDeep { .. },
             ) => Self::new(Kind::Refused, &e).hint("the base commit itself has it: name another"),
-            WorkspaceError::Checkout(CheckoutError::Git { .. }) | WorkspaceError::Git(_) => {
-                Self::new(Kind::Corrupt, &e).hint("git fsck")
-            }
-            WorkspaceError::GitDir(GitDirError::Config(_)) => Self::new(Kind::Io, &e),
+            WorkspaceError::Checkout(CheckoutError::Git { ref source, .. })
+            | WorkspaceError::Git(ref source) => git_failure(&e, source),
+            WorkspaceError::GitDir(GitDirError::Config(ref source)) => git_failure(&e, source),
         }
     }
 }

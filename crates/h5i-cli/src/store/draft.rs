@@ -188,7 +188,7 @@ impl BoxDraft {
 
     /// Notes base objects that were made for this box: if the box does not come to be and no other
     /// one uses them, they go with it.
-    pub fn made_objects(&mut self, key: ObjectsKey) {
+    pub(crate) fn made_objects(&mut self, key: ObjectsKey) {
         self.hidden.fresh.push(key);
     }
 

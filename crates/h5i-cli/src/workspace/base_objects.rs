@@ -19,7 +19,7 @@ use super::tree_writer::{TreeBytes, write_commit};
 use super::visible_tree::{HiddenPaths, visible_tree};
 use super::working_tree::{WorkingTreeError, working_tree};
 use crate::path_error::{Action, PathError};
-use crate::store::{ObjectsKey, ObjectsKeyError, Store};
+use crate::store::{BoxDraft, ObjectsKey, ObjectsKeyError};
 
 /// The base of a box as objects: a bare repository of h5i's own, `objects/<key>/`, whose `objects/`
 /// the box's git directory borrows.
@@ -99,22 +99,23 @@ pub(super) const FIXED_TIME: i64 = 946_684_800;
 impl BaseObjects {
     /// Makes the base's objects, or finds those of an earlier box.
     ///
-    /// The caller holds a lease on the store's objects (a [`BoxDraft`](crate::store::BoxDraft)
-    /// does). The host's repository is only read.
+    /// The draft's lease keeps them from being collected meanwhile; if the draft is dropped, what
+    /// was made for it goes with it. The host's repository is only read.
     ///
     /// # Errors
     /// [`ObjectsError`]; nothing is left behind.
     pub fn make(
-        store: &Store,
+        draft: &mut BoxDraft,
         host: Option<&HostRepository>,
         base: &PinnedBase,
         request: &ObjectsRequest<'_>,
         git: &HostGit,
     ) -> Result<Self, ObjectsError> {
+        let store = draft.store().clone();
         if request.hidden.is_some() && request.history == History::Borrow {
             return Err(ObjectsError::BorrowHidden);
         }
-        let staging = Staging::begin(store)?;
+        let staging = Staging::begin(&store)?;
         let (tip, tree) = tip_of(&staging, host, base, request)?;
         staging.borrow_from(host)?;
         let past = past_of(&staging.open()?, tip, host, request)?;
@@ -138,7 +139,11 @@ impl BaseObjects {
             other => other,
         })?;
         match fs::rename(staging.dir(), &path) {
-            Ok(()) => Ok(found(Making::Made)),
+            Ok(()) => {
+                let made = found(Making::Made);
+                draft.made_objects(made.key.clone());
+                Ok(made)
+            }
             // Another box of the same base was quicker; its objects are the same.
             Err(e) if is_taken(&e) => Ok(found(Making::Found)),
             Err(e) => Err(PathError::at(Action::Rename, &path)(e).into()),

@@ -1,18 +1,23 @@
 //! Base objects in the making.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use git2::{Oid, Repository};
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
 
 use super::base_objects::ObjectsError;
 use super::host_git::HostGit;
 use super::host_repository::HostRepository;
 use crate::path_error::{Action, PathError};
 use crate::store::{Store, make_private_dir, random_hex, remove_tree};
+
+/// Bytes that must be free for a failed pack to have another reason than a full disk.
+const ROOM: u64 = 1 << 20;
 
 /// How far back the objects go.
 pub(super) enum Past {
@@ -79,12 +84,29 @@ impl Staging {
                 let lines: String = ends.iter().map(|end| format!("{end}\n")).collect();
                 self.write("shallow", lines.as_bytes())?;
             }
-            git.pack(&self.dir, tip).map_err(ObjectsError::Pack)?;
+            if let Err(e) = git.pack(&self.dir, tip) {
+                self.check_room()?;
+                return Err(ObjectsError::Pack(e));
+            }
             self.remove("objects/info/alternates")?;
             self.remove_loose()?;
         }
         publish(&self.dir.join("objects"))?;
         Ok(())
+    }
+
+    /// Fails if the file system has no room: `git` says why it failed in words only, so the same is
+    /// tried again where the kernel's answer can be seen.
+    fn check_room(&self) -> Result<(), PathError> {
+        let path = self.dir.join("room");
+        let file = File::create(&path).map_err(PathError::at(Action::Write, &path))?;
+        match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, ROOM) {
+            Err(e @ (Errno::NOSPC | Errno::DQUOT)) => {
+                Err(PathError::at(Action::Write, &self.dir)(e))
+            }
+            // Room enough, or a file system that can't tell.
+            _ => Ok(()),
+        }
     }
 
     /// Removes loose objects: all that is needed of them is in the pack.

@@ -40,8 +40,8 @@ pub enum WorkingTreeError {
     Io(#[from] PathError),
 }
 
-/// Settings that say how files become objects.
-const SETTINGS: [&str; 7] = [
+/// Settings that say which files are looked at and how they become objects.
+const SETTINGS: [&str; 8] = [
     "core.excludesfile",
     "core.attributesfile",
     "core.ignorecase",
@@ -49,6 +49,7 @@ const SETTINGS: [&str; 7] = [
     "core.symlinks",
     "core.autocrlf",
     "core.eol",
+    "core.trustctime",
 ];
 
 /// Writes to the bare repository at `staging` the tree that `git add --all` would make of the

@@ -165,8 +165,8 @@ pub(crate) fn make_from(
 ) -> Made {
     let store = ground.store();
     let name = BoxName::new(&format!("b{}", fs::read_dir(ground.path()).unwrap().count())).unwrap();
-    let draft = store.draft(scope, &name, None).unwrap();
-    let objects = BaseObjects::make(&store, host, &base, request, &host_git()).unwrap();
+    let mut draft = store.draft(scope, &name, None).unwrap();
+    let objects = BaseObjects::make(&mut draft, host, &base, request, &host_git()).unwrap();
     let me = fs::metadata(ground.path()).unwrap();
     let prepared = Workspace {
         base: &base,
