@@ -47,7 +47,7 @@ pub use layout::{Access, BOX_ID, HOME, Layout, Placement, SPOOL, WORKSPACE};
 pub use outcome::{Limit, Outcome, Stop, Usage};
 pub use plan::{Plan, SocketSlot};
 pub use probe::{Probe, ProbeError, probe};
-pub use run::Run;
+pub use run::{Run, RunHandle};
 pub use session::Session;
 pub use step::{BindKind, FilterProgram, LandlockRules, Step};
 pub use system::system_grants;

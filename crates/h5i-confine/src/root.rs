@@ -44,7 +44,12 @@ pub(crate) fn steps(
         writable.push(path.as_path().to_owned());
     }
     for part in &layout.placements {
-        steps.push(bind(&part.source, &part.target, part.access)?);
+        steps.push(Step::Bind {
+            source: part.source.clone(),
+            target: part.target.clone(),
+            access: part.access,
+            kind: BindKind::Directory,
+        });
         if part.access == Access::Write {
             writable.push(part.target.clone());
         }

@@ -79,16 +79,13 @@ impl Run {
         end
     }
 
-    /// Sends a signal to the run's program.
+    /// What other threads may do to the run while this value is being waited for.
     ///
     /// # Errors
-    /// `ESRCH` when it has ended.
-    pub fn signal(&self, signal: rustix::process::Signal) -> io::Result<()> {
-        let state = self.shared.state();
-        match state.runs.get(&self.id).and_then(|run| run.pidfd.as_ref()) {
-            Some(pidfd) => Ok(rustix::process::pidfd_send_signal(pidfd, signal)?),
-            None => Err(rustix::io::Errno::SRCH.into()),
-        }
+    /// When the terminal's descriptor can't be duplicated.
+    pub fn handle(&self) -> io::Result<RunHandle> {
+        let terminal = self.terminal.as_ref().map(OwnedFd::try_clone).transpose()?;
+        Ok(RunHandle { id: self.id, shared: Arc::clone(&self.shared), terminal })
     }
 
     /// Carries bytes between the run's terminal and these descriptors until the run ends: `input`
@@ -104,18 +101,43 @@ impl Run {
         self.pumps.start_shared(input, writing)
     }
 
+    fn terminal(&self) -> io::Result<&OwnedFd> {
+        self.terminal.as_ref().ok_or_else(|| io::Error::from(rustix::io::Errno::NOTTY))
+    }
+}
+
+/// What other threads may do to a run.
+#[derive(Debug)]
+pub struct RunHandle {
+    id: u64,
+    shared: Arc<Shared>,
+    terminal: Option<OwnedFd>,
+}
+
+impl RunHandle {
+    /// Sends a signal, by its number, to the run's program.
+    ///
+    /// # Errors
+    /// `ESRCH` when it has ended, `EINVAL` for what is no signal.
+    pub fn signal(&self, signal: i32) -> io::Result<()> {
+        use rustix::process::{Signal, pidfd_send_signal};
+        let signal = Signal::from_named_raw(signal).ok_or(rustix::io::Errno::INVAL)?;
+        let state = self.shared.state();
+        match state.runs.get(&self.id).and_then(|run| run.pidfd.as_ref()) {
+            Some(pidfd) => Ok(pidfd_send_signal(pidfd, signal)?),
+            None => Err(rustix::io::Errno::SRCH.into()),
+        }
+    }
+
     /// Tells the run's terminal its size.
     ///
     /// # Errors
-    /// When the run has no terminal.
+    /// `ENOTTY` when the run has no terminal.
     pub fn resize(&self, size: TerminalSize) -> io::Result<()> {
+        let terminal = self.terminal.as_ref().ok_or(rustix::io::Errno::NOTTY)?;
         let (ws_row, ws_col) = (size.rows, size.columns);
         let size = rustix::termios::Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 };
-        Ok(rustix::termios::tcsetwinsize(self.terminal()?, size)?)
-    }
-
-    fn terminal(&self) -> io::Result<&OwnedFd> {
-        self.terminal.as_ref().ok_or_else(|| io::Error::from(rustix::io::Errno::NOTTY))
+        Ok(rustix::termios::tcsetwinsize(terminal, size)?)
     }
 }
 
