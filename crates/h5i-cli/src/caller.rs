@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
+use crate::path_error::PathError;
 use crate::store::{Scope, Store};
 use crate::surroundings::Surroundings;
-use crate::workspace::{DiscoverError, HostRepository};
+use crate::workspace::{DiscoverError, HostRepository, scope_of};
 
 /// The caller's surroundings, the store, and the directory that verbs act on.
 #[derive(Clone, Debug)]
@@ -50,12 +51,9 @@ impl Caller {
     /// Where boxes are looked up from here: the repository's, and those of none.
     ///
     /// # Errors
-    /// [`DiscoverError`] for a repository that can't be used; none at all is no error.
-    pub fn scopes(&self) -> Result<Vec<Scope>, DiscoverError> {
-        match self.repository() {
-            Ok(repository) => Ok(vec![repository.scope(), Scope::None]),
-            Err(DiscoverError::NotFound { .. }) => Ok(vec![Scope::None]),
-            Err(error) => Err(error),
-        }
+    /// [`PathError`] when what is there can't be looked at; no repository is no error.
+    pub fn scopes(&self) -> Result<Vec<Scope>, PathError> {
+        let of_repository = scope_of(&self.directory)?;
+        Ok(of_repository.into_iter().chain([Scope::None]).collect())
     }
 }

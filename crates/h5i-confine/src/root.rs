@@ -40,7 +40,7 @@ pub(crate) fn steps(
     steps.push(Step::Link { path: "/var/run".into(), target: "/run".into() });
     identity(policy, &mut steps)?;
     for path in &policy.fs.write {
-        steps.push(bind(path.as_path(), path.as_path(), Access::Write)?);
+        steps.push(bind_found(&metadata(path.as_path())?, path.as_path(), Access::Write)?);
         writable.push(path.as_path().to_owned());
     }
     for part in &layout.placements {
@@ -76,8 +76,8 @@ fn grants(policy: &ResolvedPolicy, steps: &mut Vec<Step>) -> Result<(), PlanErro
                         .map_err(|source| PlanError::Grant { path: path.to_owned(), source })?;
                     steps.push(Step::Link { path: path.to_owned(), target });
                 }
-                Ok(_) => {
-                    steps.push(bind(path, path, Access::Read)?);
+                Ok(found) => {
+                    steps.push(bind_found(&found, path, Access::Read)?);
                     mounted.push(path.to_owned());
                 }
                 // A system path that went since `create` only makes the box smaller.
@@ -145,14 +145,14 @@ fn metadata(path: &Path) -> Result<fs::Metadata, PlanError> {
     fs::symlink_metadata(path).map_err(|source| PlanError::Grant { path: path.to_owned(), source })
 }
 
-fn bind(source: &Path, target: &Path, access: Access) -> Result<Step, PlanError> {
-    let found = metadata(source)?;
+/// Mounts what was found at a path of the host at the same path of the box.
+fn bind_found(found: &fs::Metadata, path: &Path, access: Access) -> Result<Step, PlanError> {
     let kind = if found.is_dir() {
         BindKind::Directory
     } else if found.is_file() {
         BindKind::File
     } else {
-        return Err(PlanError::NotFileOrDirectory { path: source.to_owned() });
+        return Err(PlanError::NotFileOrDirectory { path: path.to_owned() });
     };
-    Ok(Step::Bind { source: source.to_owned(), target: target.to_owned(), access, kind })
+    Ok(Step::Bind { source: path.to_owned(), target: path.to_owned(), access, kind })
 }
