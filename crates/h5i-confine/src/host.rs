@@ -45,7 +45,7 @@ pub enum UserNamespaces {
 }
 
 /// Files below `/proc` that tell about the host or its kernel rather than about processes.
-const REVEALING: [&str; 9] = [
+const REVEALING: [&str; 10] = [
     "kcore",
     "keys",
     "key-users",
@@ -53,6 +53,7 @@ const REVEALING: [&str; 9] = [
     "kmsg",
     "timer_list",
     "sched_debug",
+    "kpagecgroup",
     "kpagecount",
     "kpageflags",
 ];

@@ -30,11 +30,12 @@ pub(crate) fn steps(
 ) -> Result<(Vec<Step>, Vec<PathBuf>), PlanError> {
     let mut steps = vec![Step::EmptyRoot];
     let mut writable: Vec<PathBuf> = SCRATCH.iter().map(|(path, _)| path.into()).collect();
-    grants(policy, &mut steps)?;
-    devices(&mut steps);
+    // Before the grants, which may lie below them.
     steps.extend(
         SCRATCH.iter().map(|(path, mode)| Step::Scratch { path: path.into(), mode: *mode }),
     );
+    grants(policy, &mut steps)?;
+    devices(&mut steps);
     steps.extend([WORKSPACE, HOME].map(|path| Step::Directory { path: path.into() }));
     steps.push(Step::Link { path: "/var/tmp".into(), target: "/tmp".into() });
     steps.push(Step::Link { path: "/var/run".into(), target: "/run".into() });

@@ -100,6 +100,7 @@ const MOUNTS: &str = "the box's file systems are set up once, from outside";
 const NAMESPACES: &str = "a nested namespace would bring back capabilities in it";
 const MEMORY: &str = "reads or writes another process";
 const INIT: &str = "the box's init can't be signalled from inside";
+const INIT_BOUNDS: &str = "later runs would inherit what is set for the box's init";
 const KERNEL: &str = "changes or inspects the kernel";
 const CLOCK: &str = "changes the host's clock";
 const KEYS: &str = "kernel keyrings are not separated by namespaces";
@@ -164,6 +165,27 @@ pub(crate) const REFUSED: &[Refused] = &[
     both("rt_sigqueueinfo", 129, 138, Argument(&[&[Arg::Is(0, 1)]]), INIT),
     both("rt_tgsigqueueinfo", 297, 240, Argument(&[&[Arg::Is(0, 1)], &[Arg::Is(1, 1)]]), INIT),
     both("pidfd_open", 434, 434, Argument(&[&[Arg::Is(0, 1)]]), INIT),
+    both("prlimit64", 302, 261, Argument(&[&[Arg::Is(0, 1)]]), INIT_BOUNDS),
+    both("sched_setaffinity", 203, 122, Argument(&[&[Arg::Is(0, 1)]]), INIT_BOUNDS),
+    both("sched_setscheduler", 144, 119, Argument(&[&[Arg::Is(0, 1)]]), INIT_BOUNDS),
+    both("sched_setparam", 142, 118, Argument(&[&[Arg::Is(0, 1)]]), INIT_BOUNDS),
+    both("sched_setattr", 314, 274, Argument(&[&[Arg::Is(0, 1)]]), INIT_BOUNDS),
+    both(
+        "setpriority",
+        141,
+        140,
+        // PRIO_PROCESS of init; PRIO_USER, where init is among them.
+        Argument(&[&[Arg::Is(0, 0), Arg::Is(1, 1)], &[Arg::Is(0, 2)]]),
+        INIT_BOUNDS,
+    ),
+    both(
+        "ioprio_set",
+        251,
+        30,
+        // IOPRIO_WHO_PROCESS of init; IOPRIO_WHO_USER.
+        Argument(&[&[Arg::Is(0, 1), Arg::Is(1, 1)], &[Arg::Is(0, 3)]]),
+        INIT_BOUNDS,
+    ),
     both("bpf", 321, 280, Whole, KERNEL),
     both("perf_event_open", 298, 241, Whole, KERNEL),
     both("userfaultfd", 323, 282, Whole, "holds kernel threads at a fault; used to win races"),

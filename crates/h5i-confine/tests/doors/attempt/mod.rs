@@ -1,0 +1,34 @@
+//! The attempts: what the program does when it is started as `attempt NAME ARGS…`.
+
+mod files;
+mod kernel;
+mod mounts;
+mod processes;
+mod sockets;
+
+pub(crate) use mounts::own_namespaces;
+
+use crate::call::Outcome;
+
+pub(crate) type Attempt = fn(&[&str]) -> Outcome;
+
+/// Makes one attempt and says in one line how it went.
+pub(crate) fn main(name: &str, args: &[&str]) {
+    let found = [files::ALL, kernel::ALL, mounts::ALL, processes::ALL, sockets::ALL]
+        .into_iter()
+        .flatten()
+        .find(|(known, _)| *known == name);
+    let Some((_, attempt)) = found else {
+        println!("no attempt is named {name}");
+        return;
+    };
+    match attempt(args) {
+        Ok(detail) => println!("ok {detail}"),
+        Err(errno) => println!("errno {errno}"),
+    }
+}
+
+/// A number in an attempt's arguments.
+pub(crate) fn number(text: &str) -> i64 {
+    text.parse().unwrap_or_else(|_| panic!("{text} is not a number"))
+}
