@@ -5,13 +5,21 @@
 //! tree, writes the report and the receipt, and verifies them afterwards.
 #![forbid(unsafe_code)]
 
+mod apply;
 mod digest;
 mod escape;
+#[cfg(test)]
+mod fixture;
+mod ignore;
 mod log;
 mod path;
 mod record;
+mod review;
 mod secret;
+mod store;
+mod tree;
 
+pub use apply::{PatchError, PatchFault};
 pub use digest::{Digest, DigestFormError};
 pub use escape::Escaped;
 pub use log::{
@@ -25,4 +33,10 @@ pub use record::{
     Argv, ByteText, Event, Lane, Outcome, RECORD_VERSION, Record, RecordError, Timestamp,
     TimestampFormError,
 };
+pub use review::{
+    Attention, Change, ChangeKind, Export, Flag, FlagKind, LeftBehind, MachineCode, Proposal,
+    Refusal, RefusalRule, ReviewError, Reviewed, Secrets, When, attention_of, machine_code,
+};
 pub use secret::{SecretFound, find_secrets, redact};
+pub use store::{Base, StoreError};
+pub use tree::{ReadLimits, Special, TreeError, TreeSource};

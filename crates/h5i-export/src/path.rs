@@ -13,6 +13,7 @@ use crate::escape::Escaped;
 pub(crate) use fold::fold_name;
 pub use name_set::{NameClash, NameSet};
 pub use rule::PathRule;
+pub(crate) use rule::is_dot_git;
 
 /// The longest path that may be exported, in bytes (Linux `PATH_MAX` with its NUL).
 pub const MAX_PATH: usize = 4095;
