@@ -29,10 +29,16 @@ pub struct SocketSlot(pub(crate) u32);
 pub struct Plan {
     steps: Vec<Step>,
     enforcement: Enforcement,
-    pub(crate) limits: Limits,
-    pub(crate) environment: Vec<(String, String)>,
+    pub(crate) runs: Arc<RunDefaults>,
     pub(crate) root_caller: bool,
     sockets: u32,
+}
+
+/// What the plan says of every run.
+#[derive(Debug)]
+pub(crate) struct RunDefaults {
+    pub(crate) limits: Limits,
+    pub(crate) environment: Vec<(String, String)>,
 }
 
 /// Kernel that has everything but Landlock's newer rights: `mount_setattr` (5.12), Landlock (5.13).
@@ -119,8 +125,10 @@ impl Plan {
         Ok(Self {
             steps,
             enforcement,
-            limits: policy.limits.clone(),
-            environment: environment(policy),
+            runs: Arc::new(RunDefaults {
+                limits: policy.limits.clone(),
+                environment: environment(policy),
+            }),
             root_caller: facts.is_root(),
             sockets: 0,
         })
@@ -131,8 +139,7 @@ impl Plan {
         Self {
             steps,
             enforcement: Enforcement::default(),
-            limits,
-            environment: Vec::new(),
+            runs: Arc::new(RunDefaults { limits, environment: Vec::new() }),
             root_caller: false,
             sockets: 0,
         }

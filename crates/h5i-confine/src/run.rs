@@ -147,12 +147,12 @@ pub(crate) fn spawn(command: &mut Command<'_>) -> Result<Run, SpawnError> {
         Target::Alone { plan, sink } => Some(plan.start(Arc::clone(sink))?),
         Target::Joined(_) => None,
     };
-    let (shared, limits) = match (&command.target, &own) {
-        (Target::Joined(session), _) => (Arc::clone(session.shared()), &session.plan().limits),
-        (Target::Alone { plan, .. }, Some(session)) => (Arc::clone(session.shared()), &plan.limits),
+    let (shared, runs) = match (&command.target, &own) {
+        (Target::Joined(session), _) => (Arc::clone(session.shared()), session.runs()),
+        (Target::Alone { plan, .. }, Some(session)) => (Arc::clone(session.shared()), &plan.runs),
         (Target::Alone { .. }, None) => return Err(SpawnError::SessionEnded),
     };
-    let limits = limits.clone();
+    let limits = &runs.limits;
     let started = Instant::now();
     let id = {
         let mut state = shared.state();
@@ -174,7 +174,7 @@ pub(crate) fn spawn(command: &mut Command<'_>) -> Result<Run, SpawnError> {
         state.runs.insert(id, run);
         id
     };
-    let started = start(command, &shared, id, &limits);
+    let started = start(command, &shared, id, limits);
     match started {
         Ok(Started { pumps, outside, terminal, budget }) => {
             let [stdin, stdout, stderr] = outside;
