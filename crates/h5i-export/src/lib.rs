@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod bundle;
 mod digest;
 mod escape;
 #[cfg(test)]
@@ -13,13 +14,19 @@ mod fixture;
 mod ignore;
 mod log;
 mod path;
+mod receipt;
 mod record;
+mod report;
 mod review;
 mod secret;
 mod store;
 mod tree;
 
 pub use apply::{PatchError, PatchFault};
+pub use bundle::{
+    Applied, BUNDLE_VERSION, BundleError, BundleIndex, BundleInput, Existing, INDEX, PATCH,
+    RECEIPT, REPORT, Verified, VerifyError, verify_bundle, write_bundle,
+};
 pub use digest::{Digest, DigestFormError};
 pub use escape::Escaped;
 pub use log::{
@@ -29,10 +36,12 @@ pub use log::{
 pub use path::{
     ExportPath, ExportPathError, MAX_DEPTH, MAX_NAME, MAX_PATH, NameClash, NameSet, PathRule,
 };
+pub use receipt::{RECEIPT_VERSION, Receipt};
 pub use record::{
     Argv, ByteText, Event, Lane, Outcome, RECORD_VERSION, Record, RecordError, Timestamp,
     TimestampFormError,
 };
+pub use report::{Mechanism, MechanismState, ReportInput};
 pub use review::{
     Attention, Change, ChangeKind, Export, Flag, FlagKind, LeftBehind, MachineCode, Proposal,
     Refusal, RefusalRule, ReviewError, Reviewed, Secrets, When, attention_of, machine_code,

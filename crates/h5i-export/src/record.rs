@@ -78,15 +78,33 @@ pub enum RecordError {
     NotCanonical,
 }
 
-/// The fields around the event, for writing.
+/// The fields in the order of the line.
 #[derive(Serialize)]
-struct Head {
+struct Flat<'a> {
     v: u32,
     seq: u64,
     at: Timestamp,
     lane: Lane,
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<u64>,
+    #[serde(flatten)]
+    event: &'a Event,
+    prev: Digest,
+}
+
+impl Serialize for Record {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { seq, at, lane, run, event, prev } = self;
+        let (v, seq, at, lane, run, prev) = (RECORD_VERSION, *seq, *at, *lane, *run, *prev);
+        Flat { v, seq, at, lane, run, event, prev }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Record {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fields = serde_json::Map::deserialize(deserializer)?;
+        Self::from_fields(fields).map_err(serde::de::Error::custom)
+    }
 }
 
 impl Record {
@@ -95,17 +113,7 @@ impl Record {
     /// # Errors
     /// None in practice: every field is a string, a number or a list of them.
     pub fn to_line(&self) -> Result<String, serde_json::Error> {
-        let Self { seq, at, lane, run, event, prev } = self;
-        let head = Head { v: RECORD_VERSION, seq: *seq, at: *at, lane: *lane, run: *run };
-        let mut line = serde_json::to_string(&head)?;
-        let event = serde_json::to_string(event)?;
-        line.pop();
-        line.push(',');
-        line.push_str(&event[1..event.len() - 1]);
-        line.push_str(",\"prev\":\"");
-        line.push_str(&prev.to_string());
-        line.push_str("\"}");
-        Ok(line)
+        serde_json::to_string(self)
     }
 
     /// Reads a line, without its newline.
@@ -113,25 +121,30 @@ impl Record {
     /// # Errors
     /// One variant of [`RecordError`] for each way to be wrong.
     pub fn from_line(line: &[u8]) -> Result<Self, RecordError> {
-        let mut fields: serde_json::Map<String, serde_json::Value> =
-            serde_json::from_slice(line).map_err(RecordError::Malformed)?;
+        let fields = serde_json::from_slice(line).map_err(RecordError::Malformed)?;
+        let record = Self::from_fields(fields)?;
+        if record.to_line().map_err(RecordError::Malformed)?.as_bytes() == line {
+            Ok(record)
+        } else {
+            Err(RecordError::NotCanonical)
+        }
+    }
+
+    fn from_fields(
+        mut fields: serde_json::Map<String, serde_json::Value>,
+    ) -> Result<Self, RecordError> {
         let version: u32 = take(&mut fields, "v")?;
         if version != RECORD_VERSION {
             return Err(RecordError::Version { found: version });
         }
-        let record = Self {
+        Ok(Self {
             seq: take(&mut fields, "seq")?,
             at: take(&mut fields, "at")?,
             lane: take(&mut fields, "lane")?,
             run: take(&mut fields, "run")?,
             prev: take(&mut fields, "prev")?,
             event: serde_json::from_value(fields.into()).map_err(RecordError::Malformed)?,
-        };
-        if record.to_line().map_err(RecordError::Malformed)?.as_bytes() == line {
-            Ok(record)
-        } else {
-            Err(RecordError::NotCanonical)
-        }
+        })
     }
 }
 

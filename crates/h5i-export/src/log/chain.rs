@@ -58,6 +58,12 @@ pub enum ChainFault {
     /// It is the first one and does not follow this manifest.
     #[error("it does not follow the box's manifest")]
     OtherManifest,
+    /// It was not there when the head was noted.
+    #[error("it is one too many, {expected} records were written")]
+    Surplus {
+        /// How many records there must be.
+        expected: u64,
+    },
     /// The log ends before it.
     #[error("the log ends before it, at least {expected} records were written")]
     CutShort {

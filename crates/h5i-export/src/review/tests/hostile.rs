@@ -28,7 +28,7 @@ fn pipes_and_sockets_are_refused_without_waiting_and_stay_where_they_are_ignored
     assert_eq!(fixture.refused(), ("socket".into(), RefusalRule::Special(Special::Socket)));
     drop(socket);
     fixture.tree().remove("socket").file("ignored/x", "");
-    mknodat(CWD, &fixture.tree().at("ignored/pipe"), FileType::Fifo, Mode::RWXU, 0).expect("makes");
+    mknodat(CWD, fixture.tree().at("ignored/pipe"), FileType::Fifo, Mode::RWXU, 0).expect("makes");
     assert_eq!(fixture.accepted().left[&b"ignored"[..]].files(), 2);
 }
 
@@ -36,7 +36,7 @@ fn pipes_and_sockets_are_refused_without_waiting_and_stay_where_they_are_ignored
 fn a_tracked_file_that_became_a_pipe_is_refused() {
     let fixture = small();
     fixture.tree().remove("a");
-    mknodat(CWD, &fixture.tree().at("a"), FileType::Fifo, Mode::RWXU, 0).expect("makes");
+    mknodat(CWD, fixture.tree().at("a"), FileType::Fifo, Mode::RWXU, 0).expect("makes");
     assert_eq!(fixture.refused(), ("a".into(), RefusalRule::Special(Special::Fifo)));
 }
 

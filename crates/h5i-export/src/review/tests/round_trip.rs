@@ -20,6 +20,9 @@ fn full(tree: &Tree) {
         .file("long", (0..200).map(|n| format!("line {n}\n")).collect::<String>());
 }
 
+/// A name, a change of the tree, and what the review must find.
+type Case<'a> = (&'a str, fn(&Tree), &'a [(ChangeKind, &'a str)]);
+
 fn kinds(fixture: &Fixture) -> Vec<(ChangeKind, String)> {
     let reviewed = fixture.accepted();
     let name = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
@@ -36,7 +39,7 @@ fn an_unchanged_tree_gives_an_empty_patch() {
 
 #[test]
 fn every_kind_of_change_comes_through() {
-    let change: &[(&str, fn(&Tree), &[(ChangeKind, &str)])] = &[
+    let change: &[Case] = &[
         (
             "text",
             |t| {
