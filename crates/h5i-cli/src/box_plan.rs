@@ -75,6 +75,8 @@ pub fn plan_failure(error: PlanError) -> Failure {
                 .hint("take it out of fs.read or fs.write, or put it there")
                 .detail("path", Shown::path(path).to_string())
         }
+        PlanError::Reserved { .. } => Failure::new(Kind::Refused, &error)
+            .hint("grant a path below it, in fs.read or fs.write"),
         PlanError::HideInGrant { .. } => {
             Failure::new(Kind::Refused, &error).hint("leave the host grant or fs.hide out")
         }

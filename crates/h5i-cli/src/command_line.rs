@@ -52,7 +52,7 @@ pub(crate) fn print_line(line: &str) -> io::Result<()> {
 }
 
 fn tell(answer: &Answer) -> ExitCode {
-    let written = write_out(answer.text.as_bytes());
+    let written = write_out(&answer.text);
     // With standard error closed there is nobody to tell.
     write!(anstream::stderr(), "{}", answer.notes).ok();
     exit_code(&written, ExitCode::from(answer.code))

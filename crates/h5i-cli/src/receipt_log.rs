@@ -1,7 +1,7 @@
 //! The receipt log of a box, and how the events of its sessions become records.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader};
+use std::io::BufReader;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -121,13 +121,21 @@ impl ReceiptLog {
     /// # Errors
     /// An I/O failure.
     pub fn next_run(&self) -> Result<u64, Failure> {
-        let number = match fs::read_to_string(&self.runs) {
-            Ok(text) => text.trim().parse::<u64>().unwrap_or(0) + 1,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => 1,
-            Err(e) => return Err(PathError::at(Action::Read, &self.runs)(e).into()),
-        };
-        // Fixed width, so that a cut-off write is a number of the same or fewer digits.
-        fs::write(&self.runs, format!("{number:020}\n"))
+        use std::io::{Read as _, Seek as _, Write as _};
+        // Written in place: a file that is truncated first is brought to the disk when it is closed.
+        let mut file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&self.runs)
+            .map_err(PathError::at(Action::Open, &self.runs))?;
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(PathError::at(Action::Read, &self.runs))?;
+        let number = text.trim().parse::<u64>().unwrap_or(0) + 1;
+        // Fixed width: a shorter number never leaves digits of a longer one behind.
+        file.rewind()
+            .and_then(|()| file.write_all(format!("{number:020}\n").as_bytes()))
             .map_err(PathError::at(Action::Write, &self.runs))?;
         Ok(number)
     }

@@ -1,7 +1,9 @@
 //! What each verb does, and how it answers.
 
 mod create;
+mod diff;
 mod explain;
+mod export;
 mod housekeeping;
 mod listing;
 mod log;
@@ -27,7 +29,7 @@ pub(crate) struct Answer {
     /// What programs get.
     pub(crate) data: Value,
     /// What a person gets on standard output.
-    pub(crate) text: String,
+    pub(crate) text: Vec<u8>,
     /// What a person gets on standard error.
     pub(crate) notes: String,
     /// The exit code.
@@ -39,7 +41,7 @@ impl Answer {
     ///
     /// # Errors
     /// When the data has no JSON form.
-    pub(crate) fn new(data: impl Serialize, text: impl Into<String>) -> Result<Self, Failure> {
+    pub(crate) fn new(data: impl Serialize, text: impl Into<Vec<u8>>) -> Result<Self, Failure> {
         let data = serde_json::to_value(data).map_err(|e| Failure::new(Kind::Internal, &e))?;
         Ok(Self { data, text: text.into(), notes: String::new(), code: 0 })
     }
@@ -93,7 +95,8 @@ pub(crate) fn perform(cli: &Cli) -> Result<Answer, Refusal> {
             BoxVerb::Rm(args) => housekeeping::remove(&caller, args)?,
             BoxVerb::Gc(_) => housekeeping::collect(&caller)?,
             BoxVerb::Probe(args) => probe::probe(&caller, args)?,
-            _ => return Err(Failure::told(Kind::Unavailable, "not yet").into()),
+            BoxVerb::Diff(args) => diff::diff(&caller, args)?,
+            BoxVerb::Export(args) => export::export(&caller, args)?,
         },
         Verb::Policy(verb) => match verb {
             PolicyVerb::Show(args) => policy::show(&caller, args)?,

@@ -80,7 +80,7 @@ impl Plan {
         let (names, flags) = namespaces(policy.net.mode);
         let mut enforcement = Enforcement::default();
         for name in &names {
-            enforcement.add(namespace_label(name), State::On, "");
+            enforcement.add(namespace_label(name), State::On, "of its own");
         }
         if policy.net.mode == NetMode::Host {
             let detail = "the host's own network, unfiltered, by the policy's choice";

@@ -1,5 +1,6 @@
 //! `h5i box rm` and `h5i box gc`
 
+use h5i_export::Secrets;
 use serde_json::{Value, json};
 
 use super::run::frozen_policy;
@@ -22,7 +23,7 @@ pub(super) fn remove(caller: &Caller, args: &RmArgs) -> Result<Answer, Failure> 
     for stored in found {
         let lock = stored.lock()?;
         if !args.force {
-            refuse_unexported(&stored)?;
+            refuse_unexported(caller, &stored)?;
         }
         let gone = caller.store.remove_locked(&stored, lock, retain)?;
         let archive = gone.archive.map(|path| path.display().to_string());
@@ -32,11 +33,11 @@ pub(super) fn remove(caller: &Caller, args: &RmArgs) -> Result<Answer, Failure> 
 }
 
 /// A box whose changes were never exported is removed by force only.
-fn refuse_unexported(stored: &StoredBox) -> Result<(), Failure> {
+fn refuse_unexported(caller: &Caller, stored: &StoredBox) -> Result<(), Failure> {
     // A damaged box has nothing that could be exported.
     let Ok(manifest) = stored.manifest() else { return Ok(()) };
     let Ok(policy) = frozen_policy(stored, &manifest) else { return Ok(()) };
-    let changes = changes_of(stored, &manifest, &policy)?;
+    let changes = changes_of(&caller.store, stored, &manifest, &policy, Secrets::Flag)?;
     if changes.is_empty() || exported_since_last_run(stored, &manifest)? {
         return Ok(());
     }

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use h5i_export::Secrets;
 use serde_json::json;
 
 use super::summary::{ending, headline, notes_of, refusals, run_data};
@@ -48,12 +49,18 @@ pub(super) fn run(caller: &Caller, args: &RunArgs) -> Result<Answer, Refusal> {
             return Err(Refusal { failure, code });
         }
     };
-    let changes = changes_of(&created.stored, &created.manifest, &created.policy)?;
+    let changes = changes_of(
+        &caller.store,
+        &created.stored,
+        &created.manifest,
+        &created.policy,
+        Secrets::Flag,
+    )?;
     let mut notes = format!("\n{}\n", ending(&finished));
     notes.push_str(&changed_line(&changes, &name));
     notes.push_str(&refusals(&finished.refused));
     let mut data = run_data(&created.manifest, &finished);
-    data["changed"] = json!(changes.files());
+    data["changed"] = changes.files();
     let kept = match args.after() {
         After::Keep => true,
         After::Remove => false,

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use h5i_confine::{Enforcement, State};
 use h5i_export::Event;
+use h5i_export::Secrets;
 use h5i_policy::{Limits, ResolvedPolicy, Tier};
 use serde_json::{Value, json};
 
@@ -30,7 +31,7 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
         Err(LockError::Io(error)) => return Err(error.into()),
     };
     let history = History::read(&stored)?;
-    let changes = changes_of(&stored, &manifest, &policy)?;
+    let changes = changes_of(&caller.store, &stored, &manifest, &policy, Secrets::Flag)?;
     let enforcement = enforcement(caller, &stored, &manifest, &policy)?;
     let mut text = format!("{}\n", headline(&manifest, &policy));
     let age = Timestamp::now().millis().saturating_sub(manifest.created.millis());
