@@ -37,11 +37,11 @@ pub struct Run {
     pumps: Pumps,
     terminal: Option<OwnedFd>,
     budget: Option<Arc<Budget>>,
-    /// The writing end of the input, when it is [`Stdio::Piped`].
+    /// The writing end of the input, when it is [`Stdio::Piped`](crate::Stdio::Piped).
     pub stdin: Option<File>,
-    /// The reading end of the output, when it is [`Stdio::Piped`].
+    /// The reading end of the output, when it is [`Stdio::Piped`](crate::Stdio::Piped).
     pub stdout: Option<File>,
-    /// The reading end of the errors, when they are [`Stdio::Piped`].
+    /// The reading end of the errors, when they are [`Stdio::Piped`](crate::Stdio::Piped).
     pub stderr: Option<File>,
 }
 
