@@ -49,5 +49,5 @@ pub use plan::{Plan, SocketSlot};
 pub use probe::{Probe, ProbeError, probe};
 pub use run::{Run, RunHandle};
 pub use session::Session;
-pub use step::{BindKind, FilterProgram, LandlockRules, Step};
+pub use step::{BindKind, FilterProgram, LandlockRules, NetworkNamespace, Step};
 pub use system::system_grants;
