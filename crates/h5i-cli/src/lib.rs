@@ -9,16 +9,27 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+pub mod box_plan;
+pub mod caller;
+mod changes;
 pub mod command_line;
+pub mod creation;
 pub mod envelope;
 pub mod failure;
 pub mod json_bytes;
 mod path_error;
+pub mod policy_source;
+pub mod receipt_log;
+pub mod running;
 mod shown;
 pub mod store;
 pub mod surroundings;
+pub mod terminal;
 mod timestamp;
 pub mod toolchains;
+pub mod unconfined;
+mod verbs;
+mod watch_file;
 pub mod workspace;
 
 pub use path_error::{Action, PathError};

@@ -49,6 +49,12 @@ pub struct Toolchains {
     pub read: BTreeMap<HostPath, ReadGrant>,
     /// PATH in the box: canonical, in the caller's order, each directory once.
     pub path: Vec<HostPath>,
+    /// Variables that tell the toolchains where they stand; their defaults lie below home, and the
+    /// box's home is another one.
+    pub variables: BTreeMap<&'static str, HostPath>,
+    /// Links in the box's home, by path relative to it: caches that a toolchain reads and that it
+    /// would look for there.
+    pub links: BTreeMap<&'static str, HostPath>,
     /// Directories of PATH that are not granted, and why; for `explain`.
     pub left_out: Vec<(PathBuf, LeftOut)>,
 }
@@ -127,7 +133,7 @@ impl Search<'_> {
 
     /// The roots of the families that this directory is a sign of.
     fn family_roots(
-        &self,
+        &mut self,
         dir: &Path,
         question: &Question<'_>,
     ) -> Vec<(PathBuf, &'static [&'static str])> {
@@ -157,6 +163,15 @@ impl Search<'_> {
             if sign {
                 let root =
                     |root: &&str| if root.is_empty() { base.clone() } else { base.join(root) };
+                if let (Some(name), Some(place)) = (family.tells, host_path(&base)) {
+                    self.found.variables.insert(name, place);
+                }
+                for (link, target) in family.links {
+                    let target = self.facts.real(&base.join(target));
+                    if let Some(place) = target.as_deref().and_then(host_path) {
+                        self.found.links.insert(link, place);
+                    }
+                }
                 roots.extend(family.roots.iter().map(|r| (root(r), family.masks)));
             }
         }

@@ -146,22 +146,3 @@ fn two_boxes_of_one_base_share_no_file() {
     let inode = |path: std::path::PathBuf| fs::metadata(path).unwrap().ino();
     assert_ne!(inode(first.work().join("dir/b.txt")), inode(second.work().join("dir/b.txt")));
 }
-
-#[test]
-fn a_refused_box_takes_the_objects_made_for_it_along_unless_another_uses_them() {
-    let ground = Ground::new();
-    let store = ground.store();
-    let alone = make(&ground, &BaseSpec::Head, History::Full);
-    let objects = alone.objects.path.clone();
-    drop(alone);
-    assert!(!objects.try_exists().unwrap());
-    let first = make(&ground, &BaseSpec::Head, History::Full);
-    let second = make(&ground, &BaseSpec::Head, History::Full);
-    drop(first);
-    second.git(&["fsck"]);
-    drop(second);
-    // The second found them; they are gc's now.
-    assert!(objects.try_exists().unwrap());
-    assert_eq!(store.gc(h5i::Timestamp::now()).unwrap().collected.len(), 1);
-    assert!(!objects.try_exists().unwrap());
-}

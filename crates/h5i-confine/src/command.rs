@@ -15,7 +15,7 @@ use crate::error::SpawnError;
 use crate::event::EventSink;
 use crate::layout::WORKSPACE;
 use crate::outcome::{Outcome, Usage};
-use crate::plan::Plan;
+use crate::plan::{Plan, RunDefaults};
 use crate::run::{self, Run};
 use crate::session::Session;
 
@@ -91,15 +91,15 @@ pub struct Output {
 
 impl<'a> Command<'a> {
     pub(crate) fn alone(plan: &'a Plan, sink: Arc<dyn EventSink>, program: OsString) -> Self {
-        Self::new(Target::Alone { plan, sink }, plan, program)
+        Self::new(Target::Alone { plan, sink }, &plan.runs, program)
     }
 
     pub(crate) fn joined(session: &'a Session, program: OsString) -> Self {
-        Self::new(Target::Joined(session), session.plan(), program)
+        Self::new(Target::Joined(session), session.runs(), program)
     }
 
-    fn new(target: Target<'a>, plan: &Plan, program: OsString) -> Self {
-        let environment = plan.environment.iter().map(|(n, v)| (n.into(), v.into())).collect();
+    fn new(target: Target<'a>, runs: &RunDefaults, program: OsString) -> Self {
+        let environment = runs.environment.iter().map(|(n, v)| (n.into(), v.into())).collect();
         Self {
             target,
             program,

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::layout::Access;
 use crate::list::{Arg, Data, List, Slot};
-use crate::step::{BindKind, FilterProgram, LandlockRules, Step};
-use crate::wire::{OP_BECOME_INIT, OP_SERVE};
+use crate::step::{BindKind, FilterProgram, LandlockRules, NetworkNamespace, Step};
+use crate::wire::{OP_BECOME_INIT, OP_ENTER_NETWORK, OP_SERVE};
 
 /// Tag under which the stage hands out the listener of the system-call filter.
 pub(crate) const TAG_LISTENER: u32 = 1;
@@ -41,7 +41,8 @@ pub(crate) fn bind_attributes(access: Access, kind: BindKind) -> [u64; 4] {
 /// that comes with the first message; all other sources are opened by path.
 pub(crate) fn compile(steps: &[Step], received: &[usize]) -> List {
     let count = u16::try_from(received.len()).unwrap_or(u16::MAX);
-    let mut compiler = Compiler { list: List::receiving(count), made: BTreeSet::new() };
+    let mut compiler =
+        Compiler { list: List::receiving(count), made: BTreeSet::new(), network: None };
     compiler.made.insert(PathBuf::from("/"));
     for (index, step) in steps.iter().enumerate() {
         compiler.list.begin_step(u32::try_from(index).unwrap_or(u32::MAX));
@@ -58,6 +59,8 @@ pub(crate) fn compile(steps: &[Step], received: &[usize]) -> List {
 struct Compiler {
     list: List,
     made: BTreeSet<PathBuf>,
+    /// Over which the stage will send the network namespace.
+    network: Option<Slot>,
 }
 
 impl Compiler {
@@ -72,7 +75,13 @@ impl Compiler {
                 self.write("/proc/self/uid_map", format!("{inside} {uid} 1").as_bytes());
                 self.write("/proc/self/gid_map", format!("{inside} {gid} 1").as_bytes());
             }
-            Step::BecomeInit => self.list.operation(OP_BECOME_INIT),
+            Step::BecomeInit { network } => self.become_init(*network),
+            Step::EnterNetwork => {
+                if let Some(socket) = self.network.take() {
+                    self.list.operation_on(OP_ENTER_NETWORK, &[socket], 0);
+                    self.list.call(libc::SYS_close, &[Arg::Slot(socket)]);
+                }
+            }
             Step::DetachMounts => {
                 let flags = Arg::Value(libc::MS_REC | libc::MS_PRIVATE);
                 let root = self.path("/");
@@ -177,6 +186,27 @@ impl Compiler {
         self.list.call(libc::SYS_setresuid, &[id, id, id]);
         // A change of id makes the process's own /proc files root's, and the id maps with them.
         self.prctl(libc::PR_SET_DUMPABLE, 1);
+    }
+
+    fn become_init(&mut self, network: NetworkNamespace) {
+        if network != NetworkNamespace::Own {
+            self.list.operation(OP_BECOME_INIT);
+            return;
+        }
+        let pair = self.list.words(&[0]);
+        let [domain, kind, protocol] =
+            [libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0]
+                .map(|n| Arg::Value(u64::from(n.unsigned_abs())));
+        self.list.call(libc::SYS_socketpair, &[domain, kind, protocol, Arg::Data(pair)]);
+        let init = self.list.load_fd(pair);
+        let stage = self.list.load_fd(List::behind(pair, 4));
+        let own = self.path("/proc/self/ns");
+        let flags = Arg::Value(libc::O_RDONLY as u64 | CLOEXEC);
+        let own = self.list.open(libc::SYS_openat, &[AT_FDCWD, own, flags, NONE]);
+        self.list.operation_on(OP_BECOME_INIT, &[stage, own], 1);
+        self.list.close(own);
+        self.list.close(stage);
+        self.network = Some(init);
     }
 
     /// Writes a file that is there.

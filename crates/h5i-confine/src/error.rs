@@ -78,6 +78,12 @@ pub enum PlanError {
         /// Which.
         path: PathBuf,
     },
+    /// A granted path is one of the box's own, of the kernel's, or above one of them.
+    #[error("the path {} can't be granted: the box has its own there", path.display())]
+    Reserved {
+        /// Which.
+        path: PathBuf,
+    },
     /// Hide patterns in host grants are not enforced yet.
     #[error("fs.hide can't be enforced inside the host grant {} by this version", path.display())]
     HideInGrant {

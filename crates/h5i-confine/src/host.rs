@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::sys;
@@ -25,7 +26,8 @@ pub struct HostFacts {
     pub last_capability: u32,
     /// Whether `/proc/sys/user/max_user_namespaces` and its kin allow user namespaces.
     pub user_namespaces: UserNamespaces,
-    /// Files below `/proc` that are masked in a box.
+    /// Files below `/proc` that are masked in a box: those that tell about the host and that
+    /// everybody may read.
     pub proc_files_to_mask: Vec<PathBuf>,
 }
 
@@ -76,7 +78,10 @@ impl HostFacts {
             proc_files_to_mask: REVEALING
                 .iter()
                 .map(|name| Path::new("/proc").join(name))
-                .filter(|path| fs::symlink_metadata(path).is_ok())
+                .filter(|path| {
+                    // What only root may read stays closed by itself: no box runs as the host's root.
+                    fs::symlink_metadata(path).is_ok_and(|found| found.mode() & 0o004 != 0)
+                })
                 .collect(),
         })
     }

@@ -20,11 +20,12 @@ pub enum Access {
     Write,
 }
 
-/// One host directory or file that stands in the box at another place.
+/// One host directory that stands in the box at another place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Placement {
-    /// Absolute path on the host; it must be there and must not be a symbolic link.
+    /// Absolute path on the host. It must be a directory by the time the plan is started, and no
+    /// part of its path a symbolic link.
     pub source: PathBuf,
     /// Absolute path in the box.
     pub target: PathBuf,

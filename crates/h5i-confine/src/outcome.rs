@@ -52,6 +52,14 @@ pub struct Stop {
     pub allowed: u64,
 }
 
+impl Stop {
+    /// A stop by the wall clock, in milliseconds, for callers that keep the clock themselves.
+    #[must_use]
+    pub const fn wall(used: u64, allowed: u64) -> Self {
+        Self { limit: Limit::Wall, used, allowed }
+    }
+}
+
 /// A budget that can end a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]

@@ -14,7 +14,7 @@ use crate::layout::{BOX_ID, HOME, Layout, WORKSPACE};
 use crate::root;
 use crate::seccomp;
 use crate::session::Session;
-use crate::step::Step;
+use crate::step::{NetworkNamespace, Step};
 
 /// A socket that the supervisor gets from the box's network namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,10 +29,16 @@ pub struct SocketSlot(pub(crate) u32);
 pub struct Plan {
     steps: Vec<Step>,
     enforcement: Enforcement,
-    pub(crate) limits: Limits,
-    pub(crate) environment: Vec<(String, String)>,
+    pub(crate) runs: Arc<RunDefaults>,
     pub(crate) root_caller: bool,
     sockets: u32,
+}
+
+/// What the plan says of every run.
+#[derive(Debug)]
+pub(crate) struct RunDefaults {
+    pub(crate) limits: Limits,
+    pub(crate) environment: Vec<(String, String)>,
 }
 
 /// Kernel that has everything but Landlock's newer rights: `mount_setattr` (5.12), Landlock (5.13).
@@ -71,27 +77,33 @@ impl Plan {
         if facts.is_root() {
             steps.push(Step::TakeHostId { id: uid });
         }
-        let (names, flags) = namespaces(policy.net.mode);
+        let (names, flags) = namespaces();
         let mut enforcement = Enforcement::default();
         for name in &names {
-            enforcement.add(namespace_label(name), State::On, "");
+            enforcement.add(namespace_label(name), State::On, "of its own");
         }
-        if policy.net.mode == NetMode::Host {
+        if policy.net.mode == NetMode::None {
+            enforcement.add("network namespace", State::On, "of its own, with loopback");
+        } else {
             let detail = "the host's own network, unfiltered, by the policy's choice";
             enforcement.add("network namespace", State::OffByChoice, detail);
         }
         steps.push(Step::EnterNamespaces { names, flags });
         steps.push(Step::MapIds { inside: BOX_ID, uid, gid });
-        steps.push(Step::BecomeInit);
+        let network = match policy.net.mode {
+            NetMode::None => NetworkNamespace::Own,
+            _ => NetworkNamespace::Host,
+        };
+        steps.push(Step::BecomeInit { network });
         steps.push(Step::DetachMounts);
         steps.push(Step::Hostname { name: "box".to_owned() });
-        if policy.net.mode == NetMode::None {
-            steps.push(Step::LoopbackUp);
-        }
         let (root, writable) = root::steps(policy, layout, facts)?;
         let binds = root.iter().filter(|s| matches!(s, Step::Bind { .. })).count();
         enforcement.add("private root", State::On, format!("{binds} mounts granted"));
         steps.extend(root);
+        if network == NetworkNamespace::Own {
+            steps.extend([Step::EnterNetwork, Step::LoopbackUp]);
+        }
         let limits = limits(&policy.limits);
         enforce_limits(&policy.limits, &limits, &mut enforcement);
         steps.extend(limits);
@@ -119,8 +131,10 @@ impl Plan {
         Ok(Self {
             steps,
             enforcement,
-            limits: policy.limits.clone(),
-            environment: environment(policy),
+            runs: Arc::new(RunDefaults {
+                limits: policy.limits.clone(),
+                environment: environment(policy),
+            }),
             root_caller: facts.is_root(),
             sockets: 0,
         })
@@ -131,8 +145,7 @@ impl Plan {
         Self {
             steps,
             enforcement: Enforcement::default(),
-            limits,
-            environment: Vec::new(),
+            runs: Arc::new(RunDefaults { limits, environment: Vec::new() }),
             root_caller: false,
             sockets: 0,
         }
@@ -158,7 +171,7 @@ impl Plan {
         let place = self
             .steps
             .iter()
-            .position(|step| matches!(step, Step::EmptyRoot))
+            .position(|step| matches!(step, Step::DropCapabilities { .. }))
             .unwrap_or(self.steps.len());
         self.steps.insert(place, Step::Socket { domain, kind, protocol, tag });
         SocketSlot(tag)
@@ -220,7 +233,8 @@ fn check_host(policy: &ResolvedPolicy, facts: &HostFacts) -> Result<u32, PlanErr
     Ok(have)
 }
 
-fn namespaces(mode: NetMode) -> (Vec<&'static str>, u64) {
+/// All but the network's, which the stage makes by itself.
+fn namespaces() -> (Vec<&'static str>, u64) {
     let all = [
         ("user", libc::CLONE_NEWUSER),
         ("mount", libc::CLONE_NEWNS),
@@ -228,12 +242,9 @@ fn namespaces(mode: NetMode) -> (Vec<&'static str>, u64) {
         ("ipc", libc::CLONE_NEWIPC),
         ("uts", libc::CLONE_NEWUTS),
         ("cgroup", libc::CLONE_NEWCGROUP),
-        ("net", libc::CLONE_NEWNET),
     ];
-    let chosen: Vec<_> =
-        all.into_iter().filter(|(name, _)| mode != NetMode::Host || *name != "net").collect();
-    let flags = chosen.iter().fold(0, |all, (_, flag)| all | u64::from(flag.cast_unsigned()));
-    (chosen.into_iter().map(|(name, _)| name).collect(), flags)
+    let flags = all.iter().fold(0, |all, (_, flag)| all | u64::from(flag.cast_unsigned()));
+    (all.into_iter().map(|(name, _)| name).collect(), flags)
 }
 
 fn namespace_label(name: &str) -> &'static str {
@@ -243,8 +254,7 @@ fn namespace_label(name: &str) -> &'static str {
         "pid" => "pid namespace",
         "ipc" => "ipc namespace",
         "uts" => "uts namespace",
-        "cgroup" => "cgroup namespace",
-        _ => "network namespace",
+        _ => "cgroup namespace",
     }
 }
 

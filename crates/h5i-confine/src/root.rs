@@ -1,9 +1,10 @@
 //! The steps that build a box's private root: what is not granted does not exist.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use h5i_policy::{GrantOrigin, NetMode, ResolvedPolicy};
+use h5i_policy::{GrantOrigin, NetMode, ReadGrant, ResolvedPolicy};
 
 use crate::error::PlanError;
 use crate::host::HostFacts;
@@ -34,18 +35,19 @@ pub(crate) fn steps(
     steps.extend(
         SCRATCH.iter().map(|(path, mode)| Step::Scratch { path: path.into(), mode: *mode }),
     );
-    grants(policy, &mut steps)?;
+    grants(policy, &mut steps, &mut writable)?;
     devices(&mut steps);
     steps.extend([WORKSPACE, HOME].map(|path| Step::Directory { path: path.into() }));
     steps.push(Step::Link { path: "/var/tmp".into(), target: "/tmp".into() });
     steps.push(Step::Link { path: "/var/run".into(), target: "/run".into() });
     identity(policy, &mut steps)?;
-    for path in &policy.fs.write {
-        steps.push(bind(path.as_path(), path.as_path(), Access::Write)?);
-        writable.push(path.as_path().to_owned());
-    }
     for part in &layout.placements {
-        steps.push(bind(&part.source, &part.target, part.access)?);
+        steps.push(Step::Bind {
+            source: part.source.clone(),
+            target: part.target.clone(),
+            access: part.access,
+            kind: BindKind::Directory,
+        });
         if part.access == Access::Write {
             writable.push(part.target.clone());
         }
@@ -58,42 +60,95 @@ pub(crate) fn steps(
     Ok((steps, writable))
 }
 
-fn grants(policy: &ResolvedPolicy, steps: &mut Vec<Step>) -> Result<(), PlanError> {
-    let mut mounted: Vec<PathBuf> = Vec::new();
-    for (path, grant) in &policy.fs.read {
-        let path = path.as_path();
+/// Places of the box's own: no grant may stand at or above them.
+const OWN: [&str; 7] = ["/proc", "/dev", "/tmp", "/run", "/etc", WORKSPACE, HOME];
+/// Trees of the kernel and of the box that no grant may lie in.
+const CLOSED: [&str; 5] = ["/proc", "/sys", "/dev", WORKSPACE, HOME];
+
+/// One granted path of the host.
+enum Granted<'a> {
+    Read(&'a ReadGrant),
+    Write,
+}
+
+/// Mounts the grants in the order of their paths, so that of two the deeper one decides; each read
+/// grant is followed by its masks.
+fn grants(
+    policy: &ResolvedPolicy,
+    steps: &mut Vec<Step>,
+    writable: &mut Vec<PathBuf>,
+) -> Result<(), PlanError> {
+    let mut all: BTreeMap<&Path, Granted<'_>> =
+        policy.fs.read.iter().map(|(path, grant)| (path.as_path(), Granted::Read(grant))).collect();
+    all.extend(policy.fs.write.iter().map(|path| (path.as_path(), Granted::Write)));
+    // What is readable already, and where that ends again.
+    let mut readable: Vec<PathBuf> = Vec::new();
+    let mut ended: Vec<PathBuf> = Vec::new();
+    for (path, granted) in all {
+        let own = OWN.iter().any(|own| Path::new(own).starts_with(path));
+        if own || CLOSED.iter().any(|closed| path.starts_with(closed)) {
+            return Err(PlanError::Reserved { path: path.to_owned() });
+        }
+        let Granted::Read(grant) = granted else {
+            steps.push(bind_found(&metadata(path)?, path, Access::Write)?);
+            writable.push(path.to_owned());
+            ended.push(path.to_owned());
+            continue;
+        };
         if !policy.fs.hide.is_empty() && grant.origin == GrantOrigin::Policy {
             return Err(PlanError::HideInGrant { path: path.to_owned() });
         }
-        if !mounted.iter().any(|above| path.starts_with(above)) {
-            match metadata(path) {
-                Ok(found) if found.is_symlink() => {
-                    let target = fs::read_link(path)
-                        .map_err(|source| PlanError::Grant { path: path.to_owned(), source })?;
-                    steps.push(Step::Link { path: path.to_owned(), target });
-                }
-                Ok(_) => {
-                    steps.push(bind(path, path, Access::Read)?);
-                    mounted.push(path.to_owned());
-                }
-                // A system path that went since `create` only makes the box smaller.
-                Err(PlanError::Grant { source, .. })
-                    if grant.origin == GrantOrigin::System
-                        && source.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
+        let below = |others: &[PathBuf]| others.iter().any(|above| path.starts_with(above));
+        if !below(&readable) || below(&ended) {
+            read_grant(path, grant, steps, &mut readable)?;
         }
-        for name in &grant.mask {
-            let masked = path.join(name);
-            match fs::symlink_metadata(&masked) {
-                Ok(found) if found.is_dir() => {
-                    steps.push(Step::Scratch { path: masked, mode: 0o555 });
-                }
-                Ok(_) => steps.push(Step::Mask { path: masked }),
-                Err(source) if source.kind() == std::io::ErrorKind::NotFound => {}
-                Err(source) => return Err(PlanError::Grant { path: masked, source }),
-            }
+        masks(path, grant, steps, &mut ended)?;
+    }
+    Ok(())
+}
+
+fn read_grant(
+    path: &Path,
+    grant: &ReadGrant,
+    steps: &mut Vec<Step>,
+    readable: &mut Vec<PathBuf>,
+) -> Result<(), PlanError> {
+    match metadata(path) {
+        Ok(found) if found.is_symlink() => {
+            let target = fs::read_link(path)
+                .map_err(|source| PlanError::Grant { path: path.to_owned(), source })?;
+            steps.push(Step::Link { path: path.to_owned(), target });
         }
+        Ok(found) => {
+            steps.push(bind_found(&found, path, Access::Read)?);
+            readable.push(path.to_owned());
+        }
+        // A system path that went since `create` only makes the box smaller.
+        Err(PlanError::Grant { source, .. })
+            if grant.origin == GrantOrigin::System
+                && source.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+fn masks(
+    path: &Path,
+    grant: &ReadGrant,
+    steps: &mut Vec<Step>,
+    ended: &mut Vec<PathBuf>,
+) -> Result<(), PlanError> {
+    for name in &grant.mask {
+        let masked = path.join(name);
+        match fs::symlink_metadata(&masked) {
+            Ok(found) if found.is_dir() => {
+                steps.push(Step::Scratch { path: masked.clone(), mode: 0o555 });
+            }
+            Ok(_) => steps.push(Step::Mask { path: masked.clone() }),
+            Err(source) if source.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(source) => return Err(PlanError::Grant { path: masked, source }),
+        }
+        ended.push(masked);
     }
     Ok(())
 }
@@ -141,14 +196,17 @@ fn metadata(path: &Path) -> Result<fs::Metadata, PlanError> {
     fs::symlink_metadata(path).map_err(|source| PlanError::Grant { path: path.to_owned(), source })
 }
 
-fn bind(source: &Path, target: &Path, access: Access) -> Result<Step, PlanError> {
-    let found = metadata(source)?;
+/// Mounts what was found at a path of the host at the same path of the box.
+fn bind_found(found: &fs::Metadata, path: &Path, access: Access) -> Result<Step, PlanError> {
     let kind = if found.is_dir() {
         BindKind::Directory
     } else if found.is_file() {
         BindKind::File
     } else {
-        return Err(PlanError::NotFileOrDirectory { path: source.to_owned() });
+        return Err(PlanError::NotFileOrDirectory { path: path.to_owned() });
     };
-    Ok(Step::Bind { source: source.to_owned(), target: target.to_owned(), access, kind })
+    Ok(Step::Bind { source: path.to_owned(), target: path.to_owned(), access, kind })
 }
+
+#[cfg(test)]
+mod tests;

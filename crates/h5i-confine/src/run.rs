@@ -37,11 +37,11 @@ pub struct Run {
     pumps: Pumps,
     terminal: Option<OwnedFd>,
     budget: Option<Arc<Budget>>,
-    /// The writing end of the input, when it is [`Stdio::Piped`].
+    /// The writing end of the input, when it is [`Stdio::Piped`](crate::Stdio::Piped).
     pub stdin: Option<File>,
-    /// The reading end of the output, when it is [`Stdio::Piped`].
+    /// The reading end of the output, when it is [`Stdio::Piped`](crate::Stdio::Piped).
     pub stdout: Option<File>,
-    /// The reading end of the errors, when they are [`Stdio::Piped`].
+    /// The reading end of the errors, when they are [`Stdio::Piped`](crate::Stdio::Piped).
     pub stderr: Option<File>,
 }
 
@@ -79,16 +79,13 @@ impl Run {
         end
     }
 
-    /// Sends a signal to the run's program.
+    /// What other threads may do to the run while this value is being waited for.
     ///
     /// # Errors
-    /// `ESRCH` when it has ended.
-    pub fn signal(&self, signal: rustix::process::Signal) -> io::Result<()> {
-        let state = self.shared.state();
-        match state.runs.get(&self.id).and_then(|run| run.pidfd.as_ref()) {
-            Some(pidfd) => Ok(rustix::process::pidfd_send_signal(pidfd, signal)?),
-            None => Err(rustix::io::Errno::SRCH.into()),
-        }
+    /// When the terminal's descriptor can't be duplicated.
+    pub fn handle(&self) -> io::Result<RunHandle> {
+        let terminal = self.terminal.as_ref().map(OwnedFd::try_clone).transpose()?;
+        Ok(RunHandle { id: self.id, shared: Arc::clone(&self.shared), terminal })
     }
 
     /// Carries bytes between the run's terminal and these descriptors until the run ends: `input`
@@ -104,18 +101,43 @@ impl Run {
         self.pumps.start_shared(input, writing)
     }
 
+    fn terminal(&self) -> io::Result<&OwnedFd> {
+        self.terminal.as_ref().ok_or_else(|| io::Error::from(rustix::io::Errno::NOTTY))
+    }
+}
+
+/// What other threads may do to a run.
+#[derive(Debug)]
+pub struct RunHandle {
+    id: u64,
+    shared: Arc<Shared>,
+    terminal: Option<OwnedFd>,
+}
+
+impl RunHandle {
+    /// Sends a signal, by its number, to the run's program.
+    ///
+    /// # Errors
+    /// `ESRCH` when it has ended, `EINVAL` for what is no signal.
+    pub fn signal(&self, signal: i32) -> io::Result<()> {
+        use rustix::process::{Signal, pidfd_send_signal};
+        let signal = Signal::from_named_raw(signal).ok_or(rustix::io::Errno::INVAL)?;
+        let state = self.shared.state();
+        match state.runs.get(&self.id).and_then(|run| run.pidfd.as_ref()) {
+            Some(pidfd) => Ok(pidfd_send_signal(pidfd, signal)?),
+            None => Err(rustix::io::Errno::SRCH.into()),
+        }
+    }
+
     /// Tells the run's terminal its size.
     ///
     /// # Errors
-    /// When the run has no terminal.
+    /// `ENOTTY` when the run has no terminal.
     pub fn resize(&self, size: TerminalSize) -> io::Result<()> {
+        let terminal = self.terminal.as_ref().ok_or(rustix::io::Errno::NOTTY)?;
         let (ws_row, ws_col) = (size.rows, size.columns);
         let size = rustix::termios::Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 };
-        Ok(rustix::termios::tcsetwinsize(self.terminal()?, size)?)
-    }
-
-    fn terminal(&self) -> io::Result<&OwnedFd> {
-        self.terminal.as_ref().ok_or_else(|| io::Error::from(rustix::io::Errno::NOTTY))
+        Ok(rustix::termios::tcsetwinsize(terminal, size)?)
     }
 }
 
@@ -125,12 +147,12 @@ pub(crate) fn spawn(command: &mut Command<'_>) -> Result<Run, SpawnError> {
         Target::Alone { plan, sink } => Some(plan.start(Arc::clone(sink))?),
         Target::Joined(_) => None,
     };
-    let (shared, limits) = match (&command.target, &own) {
-        (Target::Joined(session), _) => (Arc::clone(session.shared()), &session.plan().limits),
-        (Target::Alone { plan, .. }, Some(session)) => (Arc::clone(session.shared()), &plan.limits),
+    let (shared, runs) = match (&command.target, &own) {
+        (Target::Joined(session), _) => (Arc::clone(session.shared()), session.runs()),
+        (Target::Alone { plan, .. }, Some(session)) => (Arc::clone(session.shared()), &plan.runs),
         (Target::Alone { .. }, None) => return Err(SpawnError::SessionEnded),
     };
-    let limits = limits.clone();
+    let limits = &runs.limits;
     let started = Instant::now();
     let id = {
         let mut state = shared.state();
@@ -152,7 +174,7 @@ pub(crate) fn spawn(command: &mut Command<'_>) -> Result<Run, SpawnError> {
         state.runs.insert(id, run);
         id
     };
-    let started = start(command, &shared, id, &limits);
+    let started = start(command, &shared, id, limits);
     match started {
         Ok(Started { pumps, outside, terminal, budget }) => {
             let [stdin, stdout, stderr] = outside;

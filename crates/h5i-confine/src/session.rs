@@ -19,7 +19,7 @@ use crate::enforcement::Enforcement;
 use crate::error::StartError;
 use crate::event::EventSink;
 use crate::outcome::{Outcome, Stop, Usage};
-use crate::plan::{Plan, SocketSlot};
+use crate::plan::{Plan, RunDefaults, SocketSlot};
 use crate::step::{BindKind, Step};
 use crate::sys;
 use crate::watch;
@@ -36,7 +36,8 @@ pub struct Session {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     sockets: BTreeMap<u32, OwnedFd>,
-    plan: Plan,
+    runs: Arc<RunDefaults>,
+    enforcement: Enforcement,
 }
 
 /// What the session's thread and its users share.
@@ -144,15 +145,16 @@ impl Session {
             state: Mutex::new(State::default()),
         });
         let thread = {
-            let (shared, limits) = (Arc::clone(&shared), plan.limits.clone());
+            let (shared, runs) = (Arc::clone(&shared), Arc::clone(&plan.runs));
             std::thread::Builder::new()
                 .name("h5i-session".to_owned())
                 .stack_size(256 * 1024)
-                .spawn(move || watch::run(&shared, listener, &limits))
+                .spawn(move || watch::run(&shared, listener, &runs.limits))
                 .map_err(|source| StartError::Prepare { what: "start a thread", source })?
         };
         let sockets = handed.into_iter().map(|(tag, fd)| (tag - TAG_SOCKETS, fd)).collect();
-        Ok(Self { shared, thread: Some(thread), sockets, plan: plan.clone() })
+        let (runs, enforcement) = (Arc::clone(&plan.runs), plan.enforcement().clone());
+        Ok(Self { shared, thread: Some(thread), sockets, runs, enforcement })
     }
 
     /// A run in this session.
@@ -163,7 +165,7 @@ impl Session {
     /// What is enforced, mechanism by mechanism.
     #[must_use]
     pub fn enforcement(&self) -> &Enforcement {
-        self.plan.enforcement()
+        &self.enforcement
     }
 
     /// Yields a socket that [`Plan::request_socket`] asked for, once.
@@ -177,8 +179,8 @@ impl Session {
         drop(self);
     }
 
-    pub(crate) fn plan(&self) -> &Plan {
-        &self.plan
+    pub(crate) fn runs(&self) -> &Arc<RunDefaults> {
+        &self.runs
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {

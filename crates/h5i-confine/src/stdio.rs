@@ -43,6 +43,10 @@ impl StdioPlan {
             Stdio::Descriptor(fd) => Some(fd),
             Stdio::Piped => None,
         };
+        if given.as_ref().map(is_null_device).transpose()? == Some(true) {
+            self.null.push(index);
+            return Ok(());
+        }
         match (index, given) {
             (0, None) => {
                 let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -79,6 +83,13 @@ fn inherited(index: usize) -> io::Result<OwnedFd> {
         1 => io::stdout().as_fd().try_clone_to_owned(),
         _ => io::stderr().as_fd().try_clone_to_owned(),
     }
+}
+
+/// The null device is the same inside, so nothing has to be carried.
+fn is_null_device(fd: &OwnedFd) -> io::Result<bool> {
+    let found = fstat(fd)?;
+    let null = rustix::fs::makedev(1, 3);
+    Ok(FileType::from_raw_mode(found.st_mode) == FileType::CharacterDevice && found.st_rdev == null)
 }
 
 /// A pipe or a plain file gives the box nothing but its bytes; a terminal, a device or a socket

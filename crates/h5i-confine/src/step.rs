@@ -34,7 +34,12 @@ pub enum Step {
         gid: u32,
     },
     /// Fork the box's init; the stage stays outside its pid namespace and keeps watch.
-    BecomeInit,
+    BecomeInit {
+        /// Whether the stage makes a network namespace meanwhile, for [`Step::EnterNetwork`].
+        network: NetworkNamespace,
+    },
+    /// Enter the network namespace that the stage made.
+    EnterNetwork,
     /// Cut mount propagation between box and host.
     DetachMounts,
     /// Name the box.
@@ -139,6 +144,16 @@ pub enum Step {
     Serve,
 }
 
+/// Whether a box has a network namespace of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NetworkNamespace {
+    /// One of its own; the stage makes it while the init builds the root, because it takes longest.
+    Own,
+    /// The host's.
+    Host,
+}
+
 /// What a [`Step::Bind`] mounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -187,12 +202,13 @@ impl Step {
             }
             Self::EnterNamespaces { .. } => "the box sees itself only",
             Self::MapIds { .. } => "one id, not 0: no set-id program and no other user inside",
-            Self::BecomeInit => {
+            Self::BecomeInit { .. } => {
                 "when it dies the kernel kills everything in the box; what watches it has no name inside"
             }
             Self::DetachMounts => {
                 "no mount of the box shows on the host, and none of the host's later"
             }
+            Self::EnterNetwork => "no address of the host or beyond can be reached from it",
             Self::Hostname { .. } => "the host's name stays outside",
             Self::LoopbackUp => "a server in the box answers on localhost",
             Self::Socket { .. } => "the supervisor serves it from outside",
@@ -232,7 +248,11 @@ impl fmt::Display for Step {
             Self::MapIds { inside, uid, gid } => {
                 write!(f, "map id {inside} inside to host user {uid}, group {gid}")
             }
-            Self::BecomeInit => f.write_str("fork the box's init and keep watch over it"),
+            Self::BecomeInit { network: NetworkNamespace::Own } => f.write_str(
+                "fork the box's init, make a network namespace meanwhile, and keep watch over it",
+            ),
+            Self::BecomeInit { .. } => f.write_str("fork the box's init and keep watch over it"),
+            Self::EnterNetwork => f.write_str("enter the network namespace"),
             Self::DetachMounts => f.write_str("detach the mount tree"),
             Self::Hostname { name } => write!(f, "set the host name to {name}"),
             Self::LoopbackUp => f.write_str("bring loopback up"),

@@ -22,6 +22,9 @@ pub mod nr {
     pub const LSEEK: usize = 8;
     pub const CAPSET: usize = 126;
     pub const DUP3: usize = 292;
+    pub const OPENAT: usize = 257;
+    pub const SETNS: usize = 308;
+    pub const UNSHARE: usize = 272;
     pub const PRCTL: usize = 157;
 }
 
@@ -45,6 +48,9 @@ pub mod nr {
     pub const LSEEK: usize = 62;
     pub const CAPSET: usize = 91;
     pub const DUP3: usize = 24;
+    pub const OPENAT: usize = 56;
+    pub const SETNS: usize = 268;
+    pub const UNSHARE: usize = 97;
     pub const PRCTL: usize = 167;
 }
 

@@ -1,1 +1,51 @@
-//! placeholder
+//! The gate and the evidence of a box.
+//!
+//! What leaves a box is a proposal; a person decides. This crate reads a box's tree as hostile
+//! data, compares it with the pinned base, makes the patch and proves that it gives the reviewed
+//! tree, writes the report and the receipt, and verifies them afterwards.
+#![forbid(unsafe_code)]
+
+mod apply;
+mod bundle;
+mod digest;
+mod escape;
+#[cfg(test)]
+mod fixture;
+mod ignore;
+mod log;
+mod path;
+mod receipt;
+mod record;
+mod report;
+mod review;
+mod secret;
+mod store;
+mod tree;
+
+pub use apply::{PatchError, PatchFault};
+pub use bundle::{
+    Applied, BUNDLE_VERSION, BundleError, BundleIndex, BundleInput, Existing, INDEX, PATCH,
+    RECEIPT, REPORT, Verified, VerifyError, verify_bundle, write_bundle,
+};
+pub use digest::{Digest, DigestFormError};
+pub use escape::Escaped;
+pub use log::{
+    AppendError, ChainError, ChainFault, ChainHead, Line, LogReader, LogWriter, MAX_LINE,
+    OpenError, Opened, ReadError, verify_chain,
+};
+pub use path::{
+    ExportPath, ExportPathError, MAX_DEPTH, MAX_NAME, MAX_PATH, NameClash, NameSet, PathRule,
+};
+pub use receipt::{RECEIPT_VERSION, Receipt};
+pub use record::{
+    Argv, ByteText, Event, Lane, Outcome, RECORD_VERSION, Record, RecordError, Timestamp,
+    TimestampFormError,
+};
+pub use report::{Mechanism, MechanismState, ReportInput};
+pub use review::{
+    Attention, Change, ChangeKind, Export, Flag, FlagKind, LeftBehind, MachineCode, Proposal,
+    Refusal, RefusalRule, ReviewError, Reviewed, Secrets, When, attention_of, machine_code,
+};
+pub use secret::{SecretFound, find_secrets, redact};
+pub use store::{Base, StoreError};
+pub use tree::{ReadLimits, Special, TreeError, TreeSource};

@@ -67,10 +67,6 @@ impl Leaves {
     fn add(&mut self, field: String, value: &Value) {
         match value {
             Value::Object(fields) => {
-                // An entry with nothing in it is still an entry.
-                if fields.is_empty() && field.contains('.') {
-                    self.0.insert(Leaf { field: field.clone(), entry: None }, String::new());
-                }
                 for (key, value) in fields {
                     let dot = if field.is_empty() { "" } else { "." };
                     self.add(format!("{field}{dot}{key}"), value);

@@ -102,7 +102,7 @@ impl HostName {
     /// Whether `self` stands below `domain`, at any depth, and is not `domain` itself.
     #[must_use]
     pub fn is_below(&self, domain: &Self) -> bool {
-        self.0.strip_suffix(&domain.0).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+        self.0.strip_suffix(&domain.0).is_some_and(|rest| rest.ends_with('.'))
     }
 }
 

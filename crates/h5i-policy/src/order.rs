@@ -12,7 +12,7 @@ use crate::units::budget;
 
 /// One field in which a policy allows more than another one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{field}`: {} is looser than {}", Escaped(asked), Escaped(allowed))]
+#[error("`{}`: {} is looser than {}", Escaped(field), Escaped(asked), Escaped(allowed))]
 #[non_exhaustive]
 pub struct Loosening {
     /// The field, as it is named in a policy document.

@@ -127,17 +127,19 @@ fn grant() -> impl Strategy<Value = Grant> {
         allowed(parsed::<Pattern>(&["/v1/**", "/v2/*"])),
         word::<Via>(),
         select(vec![None, Some(1), Some(u64::from(u32::MAX) + 1)]),
-        prop::option::of(bytes()),
+        (prop::option::of(bytes()), prop::option::of(bytes())),
         prop::option::of(millis()),
+        allowed(parsed::<Pattern>(&["/usr/bin/git", "/usr/bin/*"])),
     )
-        .prop_map(|(host, secret, methods, paths, via, requests, bytes_up, lasts)| {
+        .prop_map(|(host, secret, methods, paths, via, requests, bytes, lasts, programs)| {
+            let (bytes_up, bytes_down) = bytes;
             let mut grant = Grant::to(HostName::new(host).expect(host));
             grant.secret = secret.map(|secret| secret.parse().expect(secret));
             grant.header = secret.map(|_| "x-key: {}".parse().expect("header"));
             if via == Via::Reverse {
                 grant.variables.base_url.insert("A_URL".into());
             }
-            Grant { methods, paths, via, requests, bytes_up, lasts, ..grant }
+            Grant { methods, paths, programs, via, requests, bytes_up, bytes_down, lasts, ..grant }
         })
 }
 

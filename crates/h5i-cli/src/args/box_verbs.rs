@@ -178,7 +178,7 @@ pub struct ExportArgs {
     pub name: BoxName,
     /// Where to write [default: NAME.export in the working directory]
     #[arg(long = "output", short = 'o', value_name = "DIR")]
-    pub directory: Option<PathBuf>,
+    pub bundle: Option<PathBuf>,
     /// Replace what an earlier export wrote there
     #[arg(long)]
     pub force: bool,

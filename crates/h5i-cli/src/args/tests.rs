@@ -82,6 +82,14 @@ fn wrong_words_are_usage_failures_that_say_which() {
 }
 
 #[test]
+fn a_place_for_the_bundle_is_not_the_directory_to_act_in() {
+    let cli = parse("h5i box export a -o out").unwrap();
+    assert_eq!(cli.directory, None);
+    let Verb::Box(BoxVerb::Export(export)) = cli.verb else { panic!("not export") };
+    assert_eq!(export.bundle.unwrap().to_str(), Some("out"));
+}
+
+#[test]
 fn json_is_asked_for_before_the_command_only() {
     assert!(asks_for_json(&words("h5i box ls --json --bad")));
     assert!(!asks_for_json(&words("h5i run -- ls --json")));

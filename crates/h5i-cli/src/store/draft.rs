@@ -174,6 +174,13 @@ impl BoxDraft {
         self.hidden.dir.join("box")
     }
 
+    /// Where the box's own part will be once it has its name.
+    #[must_use]
+    pub fn final_box_dir(&self) -> PathBuf {
+        let hidden = &self.hidden;
+        hidden.store.boxes_dir(&hidden.scope).join(hidden.name.as_str()).join("box")
+    }
+
     /// The store that the box is made in.
     #[must_use]
     pub fn store(&self) -> &Store {

@@ -45,6 +45,12 @@ const PER_STORE: u32 = 100_000;
 const STORES: u32 = 1000;
 
 impl HostId {
+    /// The first id of all, for plans that are made to be thrown away and for probes.
+    #[must_use]
+    pub const fn first() -> Self {
+        Self(FIRST)
+    }
+
     /// The number, the same for user and group.
     #[must_use]
     pub const fn number(self) -> u32 {

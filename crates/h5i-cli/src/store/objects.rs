@@ -1,7 +1,9 @@
 //! Leases on base objects, so that nobody collects what a box in the making needs.
 
+use std::ffi::OsStr;
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use rustix::fs::FlockOperation;
@@ -99,6 +101,24 @@ impl Store {
     #[must_use]
     pub fn objects_path(&self, key: &ObjectsKey) -> PathBuf {
         self.objects_dir().join(key.as_str())
+    }
+
+    /// The object directories that stand for that name: its own, and those of the host that it
+    /// borrows.
+    ///
+    /// # Errors
+    /// [`PathError`] if its list of borrowed directories can't be read.
+    pub fn object_dirs(&self, key: &ObjectsKey) -> Result<Vec<PathBuf>, PathError> {
+        let own = self.objects_path(key).join("objects");
+        let list = own.join("info/alternates");
+        let borrowed = match fs::read(&list) {
+            Ok(borrowed) => borrowed,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(e) => return Err(PathError::at(Action::Read, &list)(e)),
+        };
+        let lines = borrowed.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let borrowed = lines.map(|line| PathBuf::from(OsStr::from_bytes(line)));
+        Ok(std::iter::once(own).chain(borrowed).collect())
     }
 
     fn objects_lock(&self) -> PathBuf {

@@ -13,10 +13,14 @@ pub(super) struct Family {
     pub(super) roots: &'static [&'static str],
     /// Files below each root that may hold credentials.
     pub(super) masks: &'static [&'static str],
+    /// The variable that tells the programs in the box where the base is.
+    pub(super) tells: Option<&'static str>,
+    /// Links of the box's home to parts of the base.
+    pub(super) links: &'static [(&'static str, &'static str)],
 }
 
 const fn whole(base: &'static str, masks: &'static [&'static str]) -> Family {
-    Family { variable: None, base, signs: &[""], roots: &[""], masks }
+    Family { variable: None, base, signs: &[""], roots: &[""], masks, tells: None, links: &[] }
 }
 
 /// The managers, each with the credential files that it or its tools are known to keep there.
@@ -28,6 +32,8 @@ pub(super) const FAMILIES: &[Family] = &[
         signs: &["bin"],
         roots: &["bin", "registry", "git"],
         masks: &["credentials", "credentials.toml"],
+        tells: None,
+        links: &[(".cargo/registry", "registry"), (".cargo/git", "git")],
     },
     // rustup: cargo's own programs are links to it and need its toolchains.
     Family {
@@ -36,12 +42,14 @@ pub(super) const FAMILIES: &[Family] = &[
         signs: &["", "$CARGO_HOME/bin"],
         roots: &[""],
         masks: &["credentials", "credentials.toml"],
+        tells: Some("RUSTUP_HOME"),
+        links: &[],
     },
     whole(".nvm", &[".npmrc", "etc/npmrc"]),
     whole(".volta", &[".npmrc"]),
     whole(".bun", &[".npmrc", "bunfig.toml"]),
     whole(".deno", &[]),
-    whole(".pyenv", &["pip.conf", ".pypirc"]),
+    Family { tells: Some("PYENV_ROOT"), ..whole(".pyenv", &["pip.conf", ".pypirc"]) },
     whole(".rbenv", &["credentials"]),
     whole(".asdf", &[]),
     whole(".sdkman", &[]),
@@ -57,6 +65,8 @@ pub(super) const FAMILIES: &[Family] = &[
         signs: &["~/.local/bin"],
         roots: &["python", "tools"],
         masks: &[],
+        tells: None,
+        links: &[],
     },
     Family {
         variable: None,
@@ -64,9 +74,11 @@ pub(super) const FAMILIES: &[Family] = &[
         signs: &["~/.local/bin"],
         roots: &["venvs"],
         masks: &[],
+        tells: None,
+        links: &[],
     },
     // Go: what `go install` made, and the module cache.
-    Family { variable: None, base: "go", signs: &["bin"], roots: &["bin", "pkg/mod"], masks: &[] },
+    Family { signs: &["bin"], roots: &["bin", "pkg/mod"], ..whole("go", &[]) },
     // Go: a distribution unpacked below home.
     whole("sdk", &[]),
     whole(".local/go", &[]),

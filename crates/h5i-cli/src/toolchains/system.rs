@@ -14,38 +14,29 @@ const PROGRAMS: [&str; 8] =
 /// Names in `/etc` that programs read and that hold nothing private: certificates, the dynamic
 /// linker's, alternatives, time and language, public tables, language runtimes. Never accounts,
 /// keys, mounts or network configuration; those that a program must see are synthesised.
-const ETC: [&str; 31] = [
+const ETC: [&str; 22] = [
     "alternatives",
-    "bash_completion.d",
     "ca-certificates",
     "ca-certificates.conf",
     "debian_version",
     "fonts",
-    "gai.conf",
-    "ImageMagick-6",
     "inputrc",
     "ld.so.cache",
     "ld.so.conf",
     "ld.so.conf.d",
     "locale.alias",
     "locale.conf",
-    "locale.gen",
     "localtime",
-    "lsb-release",
-    "magic",
-    "magic.mime",
     "mime.types",
     "os-release",
     "pki/ca-trust/extracted",
     "pki/tls/certs",
     "pki/tls/cert.pem",
     "protocols",
-    "rpc",
     "services",
     "ssl",
     "terminfo",
     "timezone",
-    "xattr.conf",
 ];
 
 /// Beginnings of names in `/etc` that carry a version: language runtimes.

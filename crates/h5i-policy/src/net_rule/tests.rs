@@ -91,6 +91,28 @@ fn a_wildcard_allows_names_below_and_not_the_domain_itself() {
 }
 
 #[test]
+fn a_rule_covers_what_it_allows_and_nothing_else() {
+    for (outer, inner, covered) in [
+        ("a.example", "a.example", true),
+        ("a.example", "a.example:80", false),
+        ("a.example:53/udp", "a.example:53", false),
+        ("*.example.com", "a.example.com", true),
+        ("*.example.com", "example.com", false),
+        ("*.example.com", "*.a.example.com", true),
+        ("*.a.example.com", "*.example.com", false),
+        ("a.example.com", "*.example.com", false),
+        ("10.0.0.0/8", "10.1.2.3", true),
+        ("10.1.2.3", "10.0.0.0/8", false),
+        ("0.0.0.0/0", "a.example", false),
+        ("0.0.0.0/0:5432", "host:5432", false),
+        ("host:5432", "host:5432", true),
+        ("host:5432", "host:5433", false),
+    ] {
+        assert_eq!(rule(outer).covers(&rule(inner)), covered, "{outer} {inner}");
+    }
+}
+
+#[test]
 fn only_a_listed_address_is_allowed_by_address() {
     let range = rule("192.0.2.0/24:22");
     let at = |text: &str| text.parse().expect(text);

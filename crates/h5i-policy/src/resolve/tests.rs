@@ -96,6 +96,13 @@ fn a_written_list_replaces_the_one_it_extends() {
     let b = resolved(vec![layer.clone()], "b");
     assert_eq!(b.policy.fs.read.keys().map(HostPath::as_str).collect::<Vec<_>>(), ["/opt/c"]);
     assert_eq!(rules(&b), ["b.example:443"]);
+    let sources: Vec<&str> = b
+        .provenance
+        .iter()
+        .map(|(key, _)| key)
+        .filter(|key| key.starts_with("net.allow."))
+        .collect();
+    assert_eq!(sources, ["net.allow.b.example:443"], "nothing is left of the list before");
     let c = resolved(vec![layer], "c");
     assert!(c.policy.net.allow.is_empty(), "no rules without the mode");
 }
@@ -276,6 +283,12 @@ fn a_repository_can_neither_move_a_profile_of_the_person_nor_lend_it_groups() {
     let lends = "[group.g]\nallow = [\"evil.example\"]";
     let shown = refused(vec![user(asks), repository(lends)], "web");
     assert!(shown.contains("unknown group `@g`"), "{shown}");
+    let request =
+        ResolveRequest::new("default").overrides(Overrides::new().allow("@g").expect("a group"));
+    let error = attempt(vec![repository(lends)], &request).expect_err("of the repository");
+    assert_eq!(error.to_string(), "unknown group `@g`");
+    let resolved_for_user = attempt(vec![user(lends)], &request).expect("of the person");
+    assert_eq!(rules(&resolved_for_user), ["evil.example:443"]);
     resolved(vec![user(&format!("{asks}\n{lends}"))], "web");
 }
 

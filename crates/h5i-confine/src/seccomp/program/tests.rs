@@ -140,11 +140,18 @@ fn every_listed_call_is_refused_and_its_twin_without_the_rule_is_allowed() {
         for call in refused(Debuggers::Refused) {
             let Some(nr) = arch.number(call) else { continue };
             let (bad, good) = match call.rule {
-                Rule::Whole => ([0; 6], None),
-                Rule::AnyFlag(i, flags) => (with(i, flags[0]), Some([0; 6])),
-                Rule::Argument(_) => examples(call.name),
+                Rule::Whole => (vec![[0; 6]], None),
+                Rule::AnyFlag(i, flags) => {
+                    (flags.iter().map(|flag| with(i, *flag)).collect(), Some([0; 6]))
+                }
+                Rule::Argument(alternatives) => {
+                    let (bad, good) = examples(call.name, alternatives);
+                    (bad, Some(good))
+                }
             };
-            assert_eq!(verdict(&program, audit(arch), nr, bad), USER_NOTIF, "{}", call.name);
+            for bad in bad {
+                assert_eq!(verdict(&program, audit(arch), nr, bad), USER_NOTIF, "{}", call.name);
+            }
             if let Some(good) = good {
                 assert_eq!(verdict(&program, audit(arch), nr, good), ALLOW, "{}", call.name);
             }
@@ -163,18 +170,28 @@ fn with(argument: u8, value: u64) -> [u64; 6] {
     args
 }
 
-/// A refused and an allowed set of arguments for each call that is refused by argument.
-fn examples(name: &str) -> ([u64; 6], Option<[u64; 6]>) {
-    match name {
-        "socket" => ([17, 3, 0, 0, 0, 0], Some([2, 1, 0, 0, 0, 0])),
-        "ioctl" => ([0, 0x5412, 0, 0, 0, 0], Some([0, 0x5413, 0, 0, 0, 0])),
-        "personality" => ([0x4_0000, 0, 0, 0, 0, 0], Some([0xffff_ffff, 0, 0, 0, 0, 0])),
-        "adjtimex" => ([0x1000, 0, 0, 0, 0, 0], Some([0; 6])),
-        "kill" | "tkill" | "tgkill" | "rt_sigqueueinfo" | "rt_tgsigqueueinfo" | "pidfd_open" => {
-            ([1, 0, 0, 0, 0, 0], Some([2, 2, 0, 0, 0, 0]))
-        }
-        other => panic!("no example for {other}"),
-    }
+/// A refused set of arguments for each alternative of the rule, and one that is allowed.
+fn examples(name: &str, alternatives: &[&[Arg]]) -> (Vec<[u64; 6]>, [u64; 6]) {
+    let bad = alternatives
+        .iter()
+        .map(|all| {
+            let mut args = [0; 6];
+            for condition in *all {
+                let place = usize::from(condition.index());
+                match *condition {
+                    Arg::Is(_, value) | Arg::Masked(_, _, value) => args[place] = value,
+                    // No rule excludes this value.
+                    Arg::Not(..) => args[place] = 0x7777,
+                }
+            }
+            args
+        })
+        .collect();
+    let good = match name {
+        "socket" => [2, 1, 0, 0, 0, 0],
+        _ => [0; 6],
+    };
+    (bad, good)
 }
 
 #[test]

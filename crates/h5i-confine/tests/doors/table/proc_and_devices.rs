@@ -1,5 +1,7 @@
 //! C6, C9: device nodes, /proc.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use Expect::{Errno, Sees, Succeeds};
 use Twin::{Like, LikeOutside, Outside};
 
@@ -74,11 +76,14 @@ pub(crate) fn doors(_: &World) -> Vec<Door> {
         "kpagecgroup",
     ] {
         let path = format!("/proc/{name}");
-        if std::fs::symlink_metadata(&path).is_ok() {
-            // What is bound over it is the null device: reading gives nothing.
+        if let Ok(found) = std::fs::symlink_metadata(&path) {
+            // What everybody may read has the null device bound over it: reading gives nothing.
+            // What only root may read is closed to a box by itself, which is never root's.
+            let open_to_all = found.permissions().mode() & 0o004 != 0;
+            let expected = if open_to_all { none() } else { Errno(libc::EACCES) };
             let twin = Like(words(&["read", "/proc/version"]));
             let claim = format!("{path} tells nothing");
-            doors.push(door("C9e", &claim, &["read", &path], none(), twin));
+            doors.push(door("C9e", &claim, &["read", &path], expected, twin));
         }
     }
     doors.push(door(

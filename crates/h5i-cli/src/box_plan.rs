@@ -1,0 +1,118 @@
+//! From a frozen policy and a box's directories to the plan of its sessions.
+
+use std::path::{Path, PathBuf};
+
+use h5i_confine::{Access, HostFacts, Layout, Plan, PlanError, SPOOL, UserNamespaces};
+use h5i_policy::{NetMode, ResolvedPolicy, Unenforced, unenforced};
+
+use crate::failure::{Failure, Kind};
+use crate::shown::Shown;
+use crate::store::HostId;
+use crate::workspace::{ObjectMount, Workspace};
+
+/// Where base objects are seen in a box, one numbered directory each.
+pub const OBJECTS_IN_BOX: &str = "/run/h5i/objects";
+
+/// The layout of a box whose own part is `box_dir`.
+#[must_use]
+pub fn layout(box_dir: &Path, mounts: &[ObjectMount], host_id: Option<HostId>) -> Layout {
+    let mut layout = Layout::new(Workspace::work_dir(box_dir), box_dir.join("home"));
+    layout = layout.place(box_dir.join("spool"), SPOOL, Access::Write);
+    for mount in mounts {
+        layout = layout.place(mount.host.clone(), mount.at.clone(), Access::Read);
+    }
+    match host_id {
+        Some(id) => layout.host_id(id.number()),
+        None => layout,
+    }
+}
+
+/// Plans for this host.
+///
+/// # Errors
+/// A refusal that says what is missing and what to do.
+pub fn plan(policy: &ResolvedPolicy, layout: &Layout) -> Result<Plan, Failure> {
+    let facts = HostFacts::read().map_err(|e| plan_failure(PlanError::Facts(e)))?;
+    Plan::new(policy, layout, &facts).map_err(plan_failure)
+}
+
+/// Refuses by name what this version can't enforce.
+///
+/// # Errors
+/// One refusal for all fields, each with what to do instead.
+pub fn check_enforceable(policy: &ResolvedPolicy) -> Result<(), Failure> {
+    let missing = unenforced(policy);
+    let Some(first) = missing.first() else { return Ok(()) };
+    let message = missing.iter().map(Unenforced::to_string).collect::<Vec<_>>().join("; ");
+    let fields: Vec<String> = missing.iter().map(|m| m.field.clone()).collect();
+    Err(Failure::told(Kind::Refused, message).hint(first.instead).detail("fields", fields))
+}
+
+/// Says why a policy can't be enforced on this host.
+#[must_use]
+pub fn plan_failure(error: PlanError) -> Failure {
+    let unavailable = |hint: &str| Failure::new(Kind::Unavailable, &error).hint(hint);
+    match &error {
+        PlanError::NoUserNamespaces { setting, .. } => {
+            let value = if setting.contains("apparmor") { "0" } else { "1" };
+            let number = if setting.contains("max_") { "15000" } else { value };
+            unavailable(&format!("sudo sysctl -w {setting}={number}"))
+        }
+        PlanError::Kernel { .. } => {
+            unavailable("a newer kernel, or --tier workspace (no boundary)")
+        }
+        PlanError::Landlock { .. } => {
+            unavailable("a newer kernel, or landlock = \"best-effort\" in the profile")
+        }
+        PlanError::Facts(_) => unavailable("mount /proc"),
+        PlanError::Tier { .. } | PlanError::Network { .. } => {
+            Failure::new(Kind::Refused, &error).hint("--tier process with net.mode none or host")
+        }
+        PlanError::Limit { field } => Failure::new(Kind::Refused, &error)
+            .hint(format!("leave limits.{field} out, or bound the host's side (ulimit, cgroup)")),
+        PlanError::Grant { path, .. } | PlanError::NotFileOrDirectory { path } => {
+            Failure::new(Kind::Refused, &error)
+                .hint("take it out of fs.read or fs.write, or put it there")
+                .detail("path", Shown::path(path).to_string())
+        }
+        PlanError::Reserved { .. } => Failure::new(Kind::Refused, &error)
+            .hint("grant a path below it, in fs.read or fs.write"),
+        PlanError::HideInGrant { .. } => {
+            Failure::new(Kind::Refused, &error).hint("leave the host grant or fs.hide out")
+        }
+        _ => Failure::new(Kind::Refused, &error),
+    }
+}
+
+/// The object directories that a box borrows, as they are mounted.
+#[must_use]
+pub fn object_mounts(directories: Vec<PathBuf>) -> Vec<ObjectMount> {
+    directories
+        .into_iter()
+        .enumerate()
+        .map(|(number, host)| {
+            let at = Path::new(OBJECTS_IN_BOX).join(number.to_string());
+            ObjectMount { host, at }
+        })
+        .collect()
+}
+
+/// The network in one word and what it means.
+#[must_use]
+pub fn network_words(mode: NetMode) -> &'static str {
+    match mode {
+        NetMode::None => "network none",
+        NetMode::Host => "network host (the host's own, unfiltered)",
+        NetMode::Allow => "network allow",
+        _ => "network open",
+    }
+}
+
+/// Whether a host's settings forbid user namespaces, in words for `probe`.
+#[must_use]
+pub fn namespace_setting(facts: &HostFacts) -> Option<String> {
+    match &facts.user_namespaces {
+        UserNamespaces::Forbidden { setting, value } => Some(format!("{setting} = {value}")),
+        _ => None,
+    }
+}

@@ -1,0 +1,59 @@
+//! Who asked, from where: what every verb starts from.
+
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+use crate::path_error::PathError;
+use crate::store::{Scope, Store};
+use crate::surroundings::Surroundings;
+use crate::workspace::{DiscoverError, HostRepository, scope_of};
+
+/// The caller's surroundings, the store, and the directory that verbs act on.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Caller {
+    /// What was read of the environment.
+    pub surroundings: Surroundings,
+    /// Where boxes are kept.
+    pub store: Store,
+    /// The working directory, or what `-C` names.
+    pub directory: PathBuf,
+}
+
+impl Caller {
+    /// Reads the surroundings; opens nothing.
+    ///
+    /// # Errors
+    /// A usage failure when there is no home, no working directory, or no way to the state
+    /// directory.
+    pub fn new(directory: Option<&Path>) -> Result<Self, Failure> {
+        let surroundings = Surroundings::read()?;
+        let store = Store::open(&surroundings.state_dir)?;
+        let directory = directory
+            .map_or_else(|| surroundings.directory.clone(), |dir| surroundings.directory.join(dir));
+        Ok(Self { surroundings, store, directory })
+    }
+
+    /// Whether the caller is root.
+    #[must_use]
+    pub fn is_root(&self) -> bool {
+        self.surroundings.uid == 0
+    }
+
+    /// The repository that the directory lies in.
+    ///
+    /// # Errors
+    /// [`DiscoverError`].
+    pub fn repository(&self) -> Result<HostRepository, DiscoverError> {
+        HostRepository::discover(&self.directory)
+    }
+
+    /// Where boxes are looked up from here: the repository's, and those of none.
+    ///
+    /// # Errors
+    /// [`PathError`] when what is there can't be looked at; no repository is no error.
+    pub fn scopes(&self) -> Result<Vec<Scope>, PathError> {
+        let of_repository = scope_of(&self.directory)?;
+        Ok(of_repository.into_iter().chain([Scope::None]).collect())
+    }
+}

@@ -1,0 +1,232 @@
+//! Makes a box: base, policy, plan, and only then anything on disk.
+
+use std::os::unix::fs::lchown;
+use std::path::PathBuf;
+
+use h5i_policy::{History, Pattern, ResolvedPolicy, Tier};
+
+use crate::args::{BaseArgs, PolicyArgs};
+use crate::box_plan::{self, OBJECTS_IN_BOX};
+use crate::caller::Caller;
+use crate::failure::{Failure, Kind};
+use crate::path_error::{Action, PathError};
+use crate::policy_source::{Sourced, source_policy};
+use crate::receipt_log::ReceiptLog;
+use crate::store::{
+    BaseRecord, BoxDraft, BoxId, BoxLock, BoxName, HostId, Manifest, Scope, StoredBox,
+};
+use crate::timestamp::Timestamp;
+use crate::workspace::{
+    BaseKind, BaseObjects, BaseSpec, Checkout, HostGit, HostRepository, Identity, Note, ObjectsAt,
+    ObjectsRequest, Owner, PinnedBase, Workspace,
+};
+
+/// What is asked for.
+#[derive(Debug)]
+pub struct Wish<'a> {
+    /// The box's name.
+    pub name: &'a BoxName,
+    /// What the workspace starts from.
+    pub base: &'a BaseArgs,
+    /// What the box may do.
+    pub policy: &'a PolicyArgs,
+    /// What the box is for.
+    pub purpose: Option<&'a str>,
+}
+
+/// A box that was just made; its lock is held.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Created {
+    /// Where it stands.
+    pub stored: StoredBox,
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// Its policy.
+    pub policy: ResolvedPolicy,
+    /// Held until the first run takes it over.
+    pub lock: BoxLock,
+    /// What the workspace has that a person should know.
+    pub notes: Vec<Note>,
+}
+
+/// Makes a box. A refusal leaves nothing behind.
+///
+/// # Errors
+/// A failure that says what was asked, why it did not happen, and what to do.
+pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
+    let spec = wish.base.spec();
+    let repository = repository_of(caller, &spec)?;
+    let base = match &repository {
+        Some(repository) => repository.pin(&spec)?,
+        None => PinnedBase::empty(),
+    };
+    let of_base = repository.as_ref().map(|repository| (repository, &base));
+    let Sourced { resolved, toolchains } = source_policy(caller, of_base, wish.policy)?;
+    let policy = &resolved.policy;
+    check_tier(policy, wish.policy)?;
+    box_plan::check_enforceable(policy)?;
+    if policy.tier > Tier::Workspace {
+        // Nothing is written for a host that can't serve the policy; the paths are filled in later.
+        let id = caller.is_root().then(HostId::first);
+        box_plan::plan(policy, &box_plan::layout(&PathBuf::from("/"), &[], id))?;
+    }
+    let scope = match (&spec, &repository) {
+        (BaseSpec::Empty | BaseSpec::Clone(_), _) | (_, None) => Scope::None,
+        (_, Some(repository)) => repository.scope(),
+    };
+    let origin = match &scope {
+        Scope::None => None,
+        _ => repository.as_ref().map(HostRepository::origin),
+    };
+    let mut draft = caller.store.draft(&scope, wish.name, origin.as_ref())?;
+    let host_id = match caller.is_root() && policy.tier > Tier::Workspace {
+        true => Some(caller.store.allocate_host_id(&caller.store.living_host_ids()?)?),
+        false => None,
+    };
+    let place = Place { caller, repository: repository.as_ref(), base: &base, policy, host_id };
+    let (objects, notes) = place.fill(&mut draft)?;
+    link_caches(&draft, &toolchains.links, host_id)?;
+    let manifest = place.manifest(&draft, &objects, &resolved.profile, wish.purpose)?;
+    draft.write_host_file("policy.toml", policy.to_toml().as_bytes())?;
+    let json = manifest.to_json().map_err(|e| Failure::new(Kind::Internal, &e))?;
+    ReceiptLog::begin(&draft.host_dir(), &json, &manifest)?;
+    let (stored, lock) = draft.commit(&manifest)?;
+    Ok(Created { stored, manifest, policy: resolved.policy, lock, notes })
+}
+
+fn repository_of(caller: &Caller, spec: &BaseSpec) -> Result<Option<HostRepository>, Failure> {
+    match spec {
+        BaseSpec::Empty => Ok(None),
+        BaseSpec::Clone(path) => Ok(Some(HostRepository::open(&caller.directory.join(path))?)),
+        _ => Ok(Some(caller.repository()?)),
+    }
+}
+
+/// The tier without a boundary has to be asked for by name, on the command line.
+fn check_tier(policy: &ResolvedPolicy, args: &PolicyArgs) -> Result<(), Failure> {
+    if policy.tier == Tier::Workspace && args.tier != Some(Tier::Workspace) {
+        let message = "the profile asks for tier workspace, which has no boundary at all";
+        return Err(Failure::told(Kind::Refused, message)
+            .hint("--tier workspace if that is meant, or --tier process"));
+    }
+    Ok(())
+}
+
+/// What a box is filled from.
+struct Place<'a> {
+    caller: &'a Caller,
+    repository: Option<&'a HostRepository>,
+    base: &'a PinnedBase,
+    policy: &'a ResolvedPolicy,
+    host_id: Option<HostId>,
+}
+
+impl Place<'_> {
+    /// Makes the objects and the workspace.
+    fn fill(&self, draft: &mut BoxDraft) -> Result<(BaseObjects, Vec<Note>), Failure> {
+        let hide = |path: &[u8]| {
+            self.policy.fs.hide.iter().any(|pattern: &Pattern| pattern.matches(path, false))
+        };
+        let request = ObjectsRequest {
+            history: self.history(),
+            hidden: (!self.policy.fs.hide.is_empty()).then_some(&hide),
+        };
+        let git = HostGit::find(&self.caller.surroundings.path)?;
+        let objects = BaseObjects::make(draft, self.repository, self.base, &request, &git)?;
+        let (objects_at, inside) = if self.policy.tier == Tier::Workspace {
+            let own = (self.caller.surroundings.uid, self.caller.surroundings.gid);
+            (ObjectsAt::Host, own)
+        } else {
+            let id = h5i_confine::BOX_ID;
+            (ObjectsAt::InBox(PathBuf::from(OBJECTS_IN_BOX)), (id, id))
+        };
+        let identity = Identity::of_host(self.repository);
+        let workspace = Workspace {
+            base: self.base,
+            objects: &objects,
+            identity: &identity,
+            objects_at,
+            owner: self.host_id.map_or(Owner::Caller, Owner::Box),
+            inside,
+        };
+        let prepared = workspace.create(&draft.box_dir(), &Checkout)?;
+        Ok((objects, prepared.notes))
+    }
+
+    fn history(&self) -> History {
+        match self.base.kind {
+            BaseKind::Empty => History::Full,
+            _ => self.policy.history,
+        }
+    }
+
+    fn manifest(
+        &self,
+        draft: &BoxDraft,
+        objects: &BaseObjects,
+        profile: &str,
+        purpose: Option<&str>,
+    ) -> Result<Manifest, Failure> {
+        let mounts = box_plan::object_mounts(objects.object_dirs());
+        let plan = if self.policy.tier == Tier::Workspace {
+            Vec::new()
+        } else {
+            let layout = box_plan::layout(&draft.final_box_dir(), &mounts, self.host_id);
+            let plan = box_plan::plan(self.policy, &layout)?;
+            plan.steps().iter().map(ToString::to_string).collect()
+        };
+        let created = Timestamp::now();
+        Ok(Manifest {
+            v: Manifest::VERSION,
+            id: BoxId::random()?,
+            name: draft.name().clone(),
+            created,
+            expires: self.policy.expires.map(|span| created.plus_millis(span.count())),
+            base: BaseRecord {
+                commit: objects.tip.to_string(),
+                tree: objects.tree.to_string(),
+                host_commit: self.base.commit.map(|id| id.to_string()),
+                branch: self.base.branch.clone(),
+                described: self.base.described.clone(),
+            },
+            tier: self.policy.tier,
+            profile: profile.to_owned(),
+            purpose: purpose.map(str::to_owned),
+            policy_digest: self.policy.digest().to_string(),
+            workspace: crate::store::WorkspaceKind::Checkout,
+            history: self.history(),
+            objects: vec![objects.key.clone()],
+            plan,
+            host_id: self.host_id,
+        })
+    }
+}
+
+/// Links caches of the host's toolchains, granted read-only, to where the toolchains look for them.
+fn link_caches(
+    draft: &BoxDraft,
+    links: &std::collections::BTreeMap<&'static str, h5i_policy::HostPath>,
+    owner: Option<HostId>,
+) -> Result<(), PathError> {
+    let home = draft.box_dir().join("home");
+    for (link, target) in links {
+        let path = home.join(link);
+        let mut made = Vec::new();
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)
+                .map_err(PathError::at(Action::CreateDirectory, parent))?;
+            made.extend(parent.ancestors().take_while(|dir| *dir != home).map(PathBuf::from));
+        }
+        std::os::unix::fs::symlink(target.as_path(), &path)
+            .map_err(PathError::at(Action::Write, &path))?;
+        made.push(path);
+        if let Some(id) = owner {
+            for path in made {
+                lchown(&path, Some(id.number()), Some(id.number()))
+                    .map_err(PathError::at(Action::ChangeOwner, &path))?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,148 @@
+//! What each verb does, and how it answers.
+
+mod create;
+mod diff;
+mod explain;
+mod export;
+mod housekeeping;
+mod listing;
+mod log;
+mod one_shot;
+mod policy;
+mod probe;
+mod run;
+mod status;
+mod summary;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::args::{BoxVerb, Cli, PolicyVerb, Verb};
+use crate::caller::Caller;
+use crate::failure::{Failure, Kind};
+use crate::store::{BoxName, Scope, StoredBox};
+
+/// The answer of a verb that did what was asked.
+#[derive(Debug)]
+#[non_exhaustive]
+pub(crate) struct Answer {
+    /// What programs get.
+    pub(crate) data: Value,
+    /// What a person gets on standard output.
+    pub(crate) text: Vec<u8>,
+    /// What a person gets on standard error.
+    pub(crate) notes: String,
+    /// The exit code.
+    pub(crate) code: u8,
+}
+
+impl Answer {
+    /// An answer with exit code 0.
+    ///
+    /// # Errors
+    /// When the data has no JSON form.
+    pub(crate) fn new(data: impl Serialize, text: impl Into<Vec<u8>>) -> Result<Self, Failure> {
+        let data = serde_json::to_value(data).map_err(|e| Failure::new(Kind::Internal, &e))?;
+        Ok(Self { data, text: text.into(), notes: String::new(), code: 0 })
+    }
+
+    /// With a remark on standard error.
+    #[must_use]
+    pub(crate) fn note(mut self, note: impl AsRef<str>) -> Self {
+        self.notes.push_str(note.as_ref());
+        self.notes.push('\n');
+        self
+    }
+
+    /// With another exit code.
+    #[must_use]
+    pub(crate) fn code(mut self, code: u8) -> Self {
+        self.code = code;
+        self
+    }
+}
+
+/// How a verb that failed is told, and with which exit code.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    /// Why.
+    pub(crate) failure: Failure,
+    /// The exit code where it differs from the kind's.
+    pub(crate) code: Option<u8>,
+}
+
+impl<E: Into<Failure>> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        Self { failure: error.into(), code: None }
+    }
+}
+
+/// Does what the command line says.
+///
+/// # Errors
+/// [`Refusal`] with the failure to tell.
+pub(crate) fn perform(cli: &Cli) -> Result<Answer, Refusal> {
+    let caller = Caller::new(cli.directory.as_deref())?;
+    Ok(match &cli.verb {
+        Verb::Run(args) => one_shot::run(&caller, args)?,
+        Verb::Box(verb) => match verb {
+            BoxVerb::Create(args) => create::create(&caller, args)?,
+            BoxVerb::Run(args) => run::run(&caller, args)?,
+            BoxVerb::Ls(args) => listing::list(&caller, args)?,
+            BoxVerb::Status(args) => status::status(&caller, args)?,
+            BoxVerb::Log(args) => log::log(&caller, args)?,
+            BoxVerb::Explain(args) => explain::explain(&caller, args)?,
+            BoxVerb::Rm(args) => housekeeping::remove(&caller, args)?,
+            BoxVerb::Gc(_) => housekeeping::collect(&caller)?,
+            BoxVerb::Probe(args) => probe::probe(&caller, args)?,
+            BoxVerb::Diff(args) => diff::diff(&caller, args)?,
+            BoxVerb::Export(args) => export::export(&caller, args)?,
+        },
+        Verb::Policy(verb) => match verb {
+            PolicyVerb::Show(args) => policy::show(&caller, args)?,
+            PolicyVerb::Check(args) => policy::check(&caller, args)?,
+            PolicyVerb::Digest(args) => policy::digest(&caller, args)?,
+            PolicyVerb::Diff(args) => policy::diff(&caller, args)?,
+        },
+        Verb::Completions { shell } => {
+            let script = String::from_utf8_lossy(&Cli::completions(*shell)).into_owned();
+            Answer::new((), script)?
+        }
+    })
+}
+
+/// Finds a box from where the caller stands: the repository's first, then those of none.
+///
+/// # Errors
+/// `not-found` with the names that there are.
+pub(crate) fn find(caller: &Caller, name: &BoxName) -> Result<StoredBox, Failure> {
+    let scopes = caller.scopes()?;
+    let mut first = None;
+    for scope in &scopes {
+        match caller.store.find(scope, name) {
+            Ok(found) => return Ok(found),
+            Err(error) => {
+                first.get_or_insert(error);
+            }
+        }
+    }
+    Err(first
+        .map_or_else(|| Failure::told(Kind::NotFound, format!("no box `{name}`")), Failure::from))
+}
+
+/// Prints a line on standard error before the verb ends.
+pub(crate) fn say(line: &str) {
+    crate::command_line::say(line);
+}
+
+/// Prints a line on standard output before the verb ends. A reader that went away ends the verb
+/// without a word.
+pub(crate) fn print_line(line: &str) -> Result<(), Failure> {
+    crate::command_line::print_line(line)
+        .map_err(|e| Failure::told(Kind::Io, format!("cannot write to standard output: {e}")))
+}
+
+/// Where `ls` looks.
+pub(crate) fn scopes(caller: &Caller, all: bool) -> Result<Vec<Scope>, Failure> {
+    if all { Ok(caller.store.scopes()?) } else { Ok(caller.scopes()?) }
+}

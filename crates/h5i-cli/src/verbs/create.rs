@@ -1,0 +1,38 @@
+//! `h5i box create`
+
+use serde_json::json;
+
+use super::Answer;
+use super::summary::{headline, notes_of};
+use crate::args::CreateArgs;
+use crate::caller::Caller;
+use crate::creation::{Wish, create as make};
+use crate::failure::Failure;
+
+pub(super) fn create(caller: &Caller, args: &CreateArgs) -> Result<Answer, Failure> {
+    let wish = Wish {
+        name: &args.name,
+        base: &args.base,
+        policy: &args.policy,
+        purpose: args.purpose.as_deref(),
+    };
+    let created = make(caller, &wish)?;
+    let manifest = &created.manifest;
+    let data = json!({
+        "name": manifest.name,
+        "id": manifest.id,
+        "tier": manifest.tier,
+        "profile": manifest.profile,
+        "policy": manifest.policy_digest,
+        "base": manifest.base,
+        "network": created.policy.net.mode,
+        "workspace": manifest.workspace,
+        "history": manifest.history,
+    });
+    let mut answer = Answer::new(data, String::new())?;
+    answer = answer.note(headline(manifest, &created.policy));
+    for note in notes_of(&created.notes) {
+        answer = answer.note(note);
+    }
+    Ok(answer.note(format!("run      h5i box run {} -- COMMAND", manifest.name)))
+}

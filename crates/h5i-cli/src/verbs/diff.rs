@@ -1,0 +1,78 @@
+//! `h5i box diff`
+
+use std::fmt::Write as _;
+use std::io;
+
+use h5i_export::{Change, Escaped, Secrets};
+use serde_json::json;
+
+use super::run::frozen_policy;
+use super::{Answer, find};
+use crate::args::{DiffArgs, DiffForm};
+use crate::caller::Caller;
+use crate::changes::{changes_of, kind_name};
+use crate::failure::Failure;
+use crate::json_bytes::JsonBytes;
+use crate::shown::Shown;
+
+pub(super) fn diff(caller: &Caller, args: &DiffArgs) -> Result<Answer, Failure> {
+    let stored = find(caller, &args.name)?;
+    let manifest = stored.manifest()?;
+    let policy = frozen_policy(&stored, &manifest)?;
+    let changes = changes_of(&caller.store, &stored, &manifest, &policy, Secrets::Flag)?;
+    let (summary, files) = (changes.summary(), changes.files());
+    let reviewed = changes.reviewed()?;
+    let text = match args.form() {
+        DiffForm::Patch if rustix::termios::isatty(io::stdout()) => inert(&reviewed.patch),
+        DiffForm::Patch => reviewed.patch.clone(),
+        DiffForm::Stat => stat(&reviewed.changes, &summary).into_bytes(),
+        DiffForm::Names => names(&reviewed.changes).into_bytes(),
+    };
+    let data = json!({
+        "name": manifest.name,
+        "base": manifest.base.commit,
+        "tree": reviewed.tree.to_string(),
+        "files": files,
+        "patch": JsonBytes(reviewed.patch),
+    });
+    let answer = Answer::new(data, text)?;
+    Ok(if reviewed.changes.is_empty() { answer.note("no change") } else { answer })
+}
+
+fn stat(changes: &[Change], summary: &str) -> String {
+    let mut text = String::new();
+    for change in changes {
+        let lines = match (change.added, change.removed) {
+            (Some(added), Some(removed)) => format!("+{added} −{removed}"),
+            _ => format!("{} bytes", change.bytes),
+        };
+        let path = Shown::bytes(&change.path);
+        // Writing to a String can't fail.
+        writeln!(text, "{:<9} {lines:>14}  {path}", kind_name(change.kind)).ok();
+    }
+    if !changes.is_empty() {
+        writeln!(text, "{summary}").ok();
+    }
+    text
+}
+
+/// Paths for a person or a script; one that is not plain text is escaped, so that a line is a path.
+fn names(changes: &[Change]) -> String {
+    changes.iter().map(|change| format!("{}\n", Escaped::new(&change.path))).collect()
+}
+
+/// The patch for a terminal: nothing in it can move the cursor or reorder text.
+fn inert(patch: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(patch.len());
+    for line in patch.split_inclusive(|byte| *byte == b'\n') {
+        let (line, end) = match line.strip_suffix(b"\n") {
+            Some(line) => (line, "\n"),
+            None => (line, ""),
+        };
+        let parts: Vec<String> =
+            line.split(|byte| *byte == b'\t').map(|part| Shown::bytes(part).to_string()).collect();
+        text.extend_from_slice(parts.join("\t").as_bytes());
+        text.extend_from_slice(end.as_bytes());
+    }
+    text
+}

@@ -1,0 +1,131 @@
+//! `h5i box explain`: five questions, answered from what is enforced, then the steps.
+
+use std::fmt::Write as _;
+
+use h5i_confine::{HOME, SPOOL, WORKSPACE};
+use h5i_policy::{GrantOrigin, NetMode, ResolvedPolicy, Tier};
+use serde_json::json;
+
+use super::run::frozen_policy;
+use super::{Answer, find};
+use crate::args::ExplainArgs;
+use crate::box_plan;
+use crate::caller::Caller;
+use crate::failure::Failure;
+use crate::store::{Manifest, StoredBox};
+
+/// A question, and the answer for one box.
+struct Answered {
+    question: &'static str,
+    answer: String,
+}
+
+pub(super) fn explain(caller: &Caller, args: &ExplainArgs) -> Result<Answer, Failure> {
+    let stored = find(caller, &args.name)?;
+    let manifest = stored.manifest()?;
+    let policy = frozen_policy(&stored, &manifest)?;
+    let answers =
+        if policy.tier == Tier::Workspace { without_boundary(&stored) } else { confined(&policy) };
+    let mut text = String::new();
+    for (number, Answered { question, answer }) in answers.iter().enumerate() {
+        // Writing to a String can't fail.
+        writeln!(text, "{}  {question}\n   {answer}", number + 1).ok();
+    }
+    let steps = steps(caller, &stored, &manifest, &policy)?;
+    if !steps.is_empty() {
+        text.push_str("\nThe steps of a session, in order:\n");
+    }
+    for (number, (step, reason)) in steps.iter().enumerate() {
+        writeln!(text, "{:>3}  {step}\n       {reason}", number + 1).ok();
+    }
+    let answers: Vec<_> =
+        answers.iter().map(|a| json!({ "question": a.question, "answer": a.answer })).collect();
+    let steps: Vec<_> =
+        steps.into_iter().map(|(step, reason)| json!({ "step": step, "reason": reason })).collect();
+    let data = json!({ "name": manifest.name, "answers": answers, "steps": steps });
+    Answer::new(data, text)
+}
+
+fn steps(
+    caller: &Caller,
+    stored: &StoredBox,
+    manifest: &Manifest,
+    policy: &ResolvedPolicy,
+) -> Result<Vec<(String, &'static str)>, Failure> {
+    if policy.tier == Tier::Workspace {
+        return Ok(Vec::new());
+    }
+    let mut objects = Vec::new();
+    for key in &manifest.objects {
+        objects.extend(caller.store.object_dirs(key)?);
+    }
+    let mounts = box_plan::object_mounts(objects);
+    let layout = box_plan::layout(&stored.box_dir(), &mounts, manifest.host_id);
+    let plan = box_plan::plan(policy, &layout)?;
+    Ok(plan.steps().iter().map(|step| (step.to_string(), step.reason())).collect())
+}
+
+const QUESTIONS: [&str; 5] = [
+    "Where do package scripts execute?",
+    "Which home and credentials can they see?",
+    "Where does a dev server listen?",
+    "Which browser profile opens the page?",
+    "Can the agent write the accepted result directly?",
+];
+
+fn answered(answers: [String; 5]) -> Vec<Answered> {
+    QUESTIONS
+        .into_iter()
+        .zip(answers)
+        .map(|(question, answer)| Answered { question, answer })
+        .collect()
+}
+
+fn confined(policy: &ResolvedPolicy) -> Vec<Answered> {
+    let count = |origin| policy.fs.read.values().filter(|grant| grant.origin == origin).count();
+    let masked: usize = policy.fs.read.values().map(|grant| grant.mask.len()).sum();
+    let granted = format!(
+        "{} system paths, {} of toolchains and {} of the policy are readable{}",
+        count(GrantOrigin::System),
+        count(GrantOrigin::Toolchain),
+        count(GrantOrigin::Policy),
+        if masked == 0 { String::new() } else { format!(", {masked} credential files masked") }
+    );
+    let listen = match policy.net.mode {
+        NetMode::Host => {
+            "On the host's own network: what listens there is reachable from wherever the host is."
+        }
+        _ => "On the box's own loopback. Nobody outside reaches it, the host neither.",
+    };
+    let mut writable = vec![WORKSPACE.to_owned(), HOME.to_owned(), SPOOL.to_owned()];
+    writable.extend(["/tmp", "/run", "/dev/shm"].map(str::to_owned));
+    let hosts: Vec<String> = policy.fs.write.iter().map(ToString::to_string).collect();
+    let host_writes = if hosts.is_empty() {
+        String::new()
+    } else {
+        format!(" and, by the policy, to {} of the host", hosts.join(", "))
+    };
+    answered([
+        "In the box. Every child of every run has the same namespaces, Landlock domain and \
+         system-call filter."
+            .to_owned(),
+        format!("A private home at {HOME}. No credential of the host. Of the host, {granted}."),
+        listen.to_owned(),
+        "None: this profile has no browser.".to_owned(),
+        format!(
+            "No. It can write to {}{host_writes}. A person exports and applies.",
+            writable.join(", ")
+        ),
+    ])
+}
+
+fn without_boundary(stored: &StoredBox) -> Vec<Answered> {
+    let work = crate::shown::Shown::path(&stored.box_dir()).to_string();
+    answered([
+        "On the host, as you. This box has no boundary: tier workspace.".to_owned(),
+        format!("HOME is {work}/home, but every file of yours can be read, credentials too."),
+        "On the host's own network.".to_owned(),
+        "None: this profile has no browser. Your own could be opened.".to_owned(),
+        "Yes. Everything that you can write, it can write.".to_owned(),
+    ])
+}

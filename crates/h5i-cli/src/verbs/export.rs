@@ -1,0 +1,135 @@
+//! `h5i box export`
+
+use std::path::PathBuf;
+
+use h5i_confine::State;
+use h5i_export::{
+    BundleError, BundleInput, Digest, Event, Existing, Lane, Mechanism, MechanismState, Record,
+    ReportInput, Secrets, write_bundle,
+};
+use h5i_policy::{ResolvedPolicy, Tier};
+use serde_json::json;
+
+use super::run::frozen_policy;
+use super::status::enforcement;
+use super::{Answer, find};
+use crate::args::ExportArgs;
+use crate::caller::Caller;
+use crate::changes::changes_of;
+use crate::failure::{Failure, Kind};
+use crate::path_error::{Action, PathError};
+use crate::receipt_log::{ReceiptLog, records};
+use crate::shown::Shown;
+
+pub(super) fn export(caller: &Caller, args: &ExportArgs) -> Result<Answer, Failure> {
+    let stored = find(caller, &args.name)?;
+    // Held until the end: a run in between would change what was reviewed.
+    let _lock = stored.lock()?;
+    let manifest = stored.manifest()?;
+    let policy = frozen_policy(&stored, &manifest)?;
+    let log = ReceiptLog::open(&stored)?;
+    let changes = changes_of(&caller.store, &stored, &manifest, &policy, Secrets::Refuse)?;
+    let (summary, files) = (changes.summary(), changes.files());
+    let reviewed = changes.reviewed()?;
+    let records = all_records(&stored.host_dir())?;
+    let (mechanisms, not_enforced) = match enforcement(caller, &stored, &manifest, &policy)? {
+        Some(found) => (found.mechanisms.iter().map(mechanism).collect(), Vec::new()),
+        None => (Vec::new(), vec!["everything: tier workspace has no boundary".to_owned()]),
+    };
+    let not_enforced = not_observed(not_enforced, &policy);
+    let manifest_path = stored.host_dir().join("manifest.json");
+    let manifest_bytes =
+        std::fs::read(&manifest_path).map_err(PathError::at(Action::Read, &manifest_path))?;
+    let input = BundleInput {
+        report: ReportInput {
+            name: manifest.name.as_str(),
+            base_name: &manifest.base.described,
+            tier: manifest.tier,
+            profile: &manifest.profile,
+            policy: &manifest.policy_digest,
+            records: &records,
+            enforcement: &mechanisms,
+            not_enforced: &not_enforced,
+            reviewed: &reviewed,
+        },
+        policy_text: &policy.to_toml(),
+        manifest: Digest::of(&manifest_bytes),
+        head: log.head(),
+    };
+    let directory = args.bundle.as_ref().map_or_else(
+        || caller.directory.join(format!("{}.export", manifest.name)),
+        |directory| caller.directory.join(directory),
+    );
+    let existing = if args.force { Existing::Replace } else { Existing::Refuse };
+    let bundle = write_bundle(&directory, &input, existing).map_err(bundle_failure)?;
+    let tree = reviewed.tree.to_string();
+    log.append(Lane::Host, None, Event::Export { bundle, tree: tree.clone() })?;
+    log.sync()?;
+    answer(&manifest.name.to_string(), directory, bundle, &tree, (summary, files))
+}
+
+fn answer(
+    name: &str,
+    directory: PathBuf,
+    bundle: Digest,
+    tree: &str,
+    (summary, files): (String, serde_json::Value),
+) -> Result<Answer, Failure> {
+    let shown = Shown::path(&directory).to_string();
+    let data = json!({
+        "name": name,
+        "directory": crate::json_bytes::JsonBytes::of_path(&directory),
+        "bundle": bundle.to_string(),
+        "tree": tree,
+        "changed": files,
+    });
+    let changed = if summary.starts_with("0 files") { "nothing".to_owned() } else { summary };
+    Ok(Answer::new(data, format!("{shown}\n"))?
+        .note(format!("changed  {changed}"))
+        .note(format!("bundle   {bundle}"))
+        .note(format!("read     {shown}/report.md"))
+        .note(format!("apply    git apply --index {shown}/patch.diff")))
+}
+
+fn all_records(host_dir: &std::path::Path) -> Result<Vec<Record>, Failure> {
+    records(host_dir)?
+        .map(|line| line.map(|line| line.record).map_err(|e| Failure::new(Kind::Corrupt, &e)))
+        .collect()
+}
+
+fn mechanism(found: &h5i_confine::Mechanism) -> Mechanism {
+    Mechanism {
+        name: found.name.to_owned(),
+        state: match found.state {
+            State::On => MechanismState::On,
+            State::OffByChoice => MechanismState::OffByChoice,
+            _ => MechanismState::Absent,
+        },
+        detail: found.detail.clone(),
+    }
+}
+
+/// What this version does not see, whatever the host.
+fn not_observed(mut sentences: Vec<String>, policy: &ResolvedPolicy) -> Vec<String> {
+    if policy.tier > Tier::Workspace {
+        sentences.push(
+            "programs started inside a run are not recorded one by one, only refused calls are"
+                .to_owned(),
+        );
+    }
+    sentences
+}
+
+fn bundle_failure(error: BundleError) -> Failure {
+    match &error {
+        BundleError::NotEmpty { .. } => Failure::new(Kind::Exists, &error)
+            .hint("--force to replace it, or -o another directory"),
+        BundleError::NotDirectory { .. } | BundleError::NotBundle { .. } => {
+            Failure::new(Kind::Refused, &error).hint("-o another directory")
+        }
+        BundleError::NoName { .. } => Failure::new(Kind::Usage, &error),
+        BundleError::Records(_) => Failure::new(Kind::Corrupt, &error),
+        BundleError::Json { .. } => Failure::new(Kind::Internal, &error),
+        _ => Failure::new(Kind::Io, &error),
+    }
+}

@@ -1,0 +1,109 @@
+//! `h5i box log`
+
+use std::io::{BufRead as _, BufReader};
+
+use h5i_export::{Event, Lane, Record};
+use serde_json::Value;
+
+use super::{Answer, find};
+use crate::args::{self, LogArgs};
+use crate::caller::Caller;
+use crate::failure::{Failure, Kind};
+use crate::path_error::{Action, PathError};
+use crate::receipt_log::LOG;
+use crate::shown::Shown;
+use crate::store::LockError;
+
+pub(super) fn log(caller: &Caller, args: &LogArgs) -> Result<Answer, Failure> {
+    let stored = find(caller, &args.name)?;
+    let path = stored.host_dir().join(LOG);
+    let file = std::fs::File::open(&path).map_err(PathError::at(Action::Open, &path))?;
+    let mut reader = BufReader::new(file);
+    let mut rest = Vec::new();
+    loop {
+        // Asked before reading: a session that ends in between is read to its end once more.
+        let alive = matches!(stored.lock(), Err(LockError::Busy));
+        while reader.read_until(b'\n', &mut rest).map_err(PathError::at(Action::Read, &path))? > 0 {
+            // A line that is being written is taken up again with its rest.
+            if rest.last() != Some(&b'\n') {
+                break;
+            }
+            rest.pop();
+            show(&rest, args)?;
+            rest.clear();
+        }
+        if !(args.follow && alive) {
+            break;
+        }
+        crate::watch_file::wait_for_change(&path)?;
+    }
+    Answer::new(Value::Null, String::new())
+}
+
+fn show(line: &[u8], args: &LogArgs) -> Result<(), Failure> {
+    let record = Record::from_line(line).map_err(|e| Failure::new(Kind::Corrupt, &e))?;
+    let lane = args.lane.is_none_or(|lane| same(lane, record.lane));
+    let denied = !args.denied || matches!(record.event, Event::RefusedCall { .. });
+    if lane && denied {
+        if args.output.json {
+            super::print_line(&String::from_utf8_lossy(line))?;
+        } else {
+            super::print_line(&sentence(&record))?;
+        }
+    }
+    Ok(())
+}
+
+fn same(asked: args::Lane, lane: Lane) -> bool {
+    use args::Lane as Asked;
+    matches!(
+        (asked, lane),
+        (Asked::Host, Lane::Host)
+            | (Asked::Kernel, Lane::Kernel)
+            | (Asked::Net, Lane::Net)
+            | (Asked::Broker, Lane::Broker)
+            | (Asked::Browser, Lane::Browser)
+            | (Asked::Box, Lane::Box)
+    )
+}
+
+/// A record as a person reads it: time, lane, run, what happened.
+pub(super) fn sentence(record: &Record) -> String {
+    let run = record.run.map(|run| format!(" run {run}")).unwrap_or_default();
+    let lane = serde_json::to_value(record.lane).unwrap_or_default();
+    let lane = lane.as_str().unwrap_or("?").to_owned();
+    format!("{} {lane:<7}{run:<7} {}", record.at, words(&record.event))
+}
+
+fn words(event: &Event) -> String {
+    match event {
+        Event::Create { base, tier, profile, .. } => {
+            format!("created on {} · {tier} · {profile}", base.get(..7).unwrap_or(base))
+        }
+        Event::SessionStart { policy } => format!("session started under {policy}"),
+        Event::SessionEnd => "session ended".to_owned(),
+        Event::RunStart { argv, argv_cut, .. } => {
+            let words: Vec<String> = argv.iter().map(ToString::to_string).collect();
+            let cut = if *argv_cut > 0 { format!(" (and {argv_cut} cut)") } else { String::new() };
+            format!("started {}{cut}", words.join(" "))
+        }
+        Event::RunEnd { outcome, exit_code, signal, limit, wall_ms, .. } => {
+            let how = match (exit_code, signal, limit) {
+                (Some(code), _, _) => format!("exit {code}"),
+                (_, Some(signal), _) => format!("signal {signal}"),
+                (_, _, Some(limit)) => format!("stopped by limits.{}", Shown::text(limit)),
+                _ => outcome.name().to_owned(),
+            };
+            format!("ended: {how} after {wall_ms} ms")
+        }
+        Event::RefusedCall { call, pid, program, errno, count, .. } => {
+            format!("refused {call} ×{count} with {errno} by {program} (pid {pid})")
+        }
+        Event::CutOff { torn_bytes, .. } => {
+            format!("cut off: {torn_bytes} bytes of a record were moved aside")
+        }
+        Event::Export { bundle, .. } => format!("exported {bundle}"),
+        Event::Note { text } => format!("note: {text}"),
+        _ => "something that this version does not know".to_owned(),
+    }
+}

@@ -1,0 +1,127 @@
+//! `h5i run`: a box, one command, and what is worth telling.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use h5i_export::Secrets;
+use serde_json::json;
+
+use super::summary::{ending, headline, notes_of, refusals, run_data};
+use super::{Answer, Refusal};
+use crate::args::{After, RunArgs};
+use crate::caller::Caller;
+use crate::changes::{Changes, changes_of};
+use crate::creation::{Created, Wish, create};
+use crate::failure::{Failure, Kind};
+use crate::running::{Capture, Errand, run as execute, spawn_exit_code};
+use crate::store::{BoxName, Retain, random_hex};
+
+pub(super) fn run(caller: &Caller, args: &RunArgs) -> Result<Answer, Refusal> {
+    let name = name_for(&args.command)?;
+    let wish = Wish {
+        name: &name,
+        base: &args.base,
+        policy: &args.policy,
+        purpose: args.purpose.as_deref(),
+    };
+    let created = create(caller, &wish).map_err(|failure| Refusal { failure, code: Some(125) })?;
+    let json = args.output.json;
+    if !json {
+        super::say(&headline(&created.manifest, &created.policy));
+        for note in notes_of(&created.notes) {
+            super::say(&note);
+        }
+    }
+    let errand = Errand {
+        stored: &created.stored,
+        manifest: &created.manifest,
+        policy: &created.policy,
+        command: &args.command,
+        variables: &args.variables,
+        timeout: args.timeout,
+        output: if json { Capture::Collect } else { Capture::Pass },
+    };
+    let finished = match execute(caller, &errand, &created.lock) {
+        Ok(finished) => finished,
+        Err(failure) => {
+            let code = Some(spawn_exit_code(&failure));
+            caller.store.remove_locked(&created.stored, created.lock, Retain::Receipt)?;
+            return Err(Refusal { failure, code });
+        }
+    };
+    let changes = changes_of(
+        &caller.store,
+        &created.stored,
+        &created.manifest,
+        &created.policy,
+        Secrets::Flag,
+    )?;
+    let mut notes = format!("\n{}\n", ending(&finished));
+    notes.push_str(&changed_line(&changes, &name));
+    notes.push_str(&refusals(&finished.refused));
+    let mut data = run_data(&created.manifest, &finished);
+    data["changed"] = changes.files();
+    let kept = match args.after() {
+        After::Keep => true,
+        After::Remove => false,
+        After::Judge => !finished.outcome.success() || !changes.is_empty(),
+    };
+    data["kept"] = json!(kept);
+    notes.push_str(&settle(caller, created, kept)?);
+    let answer = Answer::new(data, String::new())?.code(finished.outcome.exit_code());
+    Ok(answer.note(notes.trim_end()))
+}
+
+/// Keeps the box and says how to go on, or removes it and says so.
+fn settle(caller: &Caller, created: Created, kept: bool) -> Result<String, Failure> {
+    let name = created.manifest.name.clone();
+    if kept {
+        let to = format!("kept     h5i box export {name} · h5i box run {name} -- … · ");
+        return Ok(format!("{to}h5i box rm {name}\n"));
+    }
+    caller.store.remove_locked(&created.stored, created.lock, Retain::Receipt)?;
+    Ok(format!("removed  box {name}; its receipt is in the archive\n"))
+}
+
+fn changed_line(changes: &Changes, name: &BoxName) -> String {
+    if changes.is_empty() {
+        return String::new();
+    }
+    format!("changed  {}  h5i box diff {name}\n", changes.summary())
+}
+
+/// A name for the box of a one-shot: the command's own and four random digits.
+fn name_for(command: &[OsString]) -> Result<BoxName, Failure> {
+    let program = command.first().map(Path::new).and_then(Path::file_name).unwrap_or_default();
+    let words = std::iter::once(program.to_string_lossy()).chain(
+        command
+            .iter()
+            .skip(1)
+            .map(|word| word.to_string_lossy())
+            .take_while(|word| word.bytes().all(|b| b.is_ascii_alphanumeric()))
+            .take(1),
+    );
+    let mut text = words.collect::<Vec<_>>().join("-").to_lowercase();
+    text.retain(|c| c.is_ascii_alphanumeric() || c == '-');
+    let text: String = text.trim_matches('-').chars().take(40).collect();
+    let text = if text.is_empty() { "run".to_owned() } else { text };
+    BoxName::new(&format!("{text}-{}", random_hex(2)?))
+        .map_err(|e| Failure::new(Kind::Internal, &e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::name_for;
+
+    #[test]
+    fn a_one_shot_is_named_after_its_command() {
+        let name = |words: &[&str]| {
+            let words: Vec<_> = words.iter().map(Into::into).collect();
+            name_for(&words).unwrap().to_string()
+        };
+        assert!(name(&["npm", "test"]).starts_with("npm-test-"));
+        assert!(name(&["/usr/bin/Python3", "-c", "1"]).starts_with("python3-"));
+        assert!(name(&["…"]).starts_with("run-"));
+        assert!(name(&["a", "../../x"]).starts_with("a-"));
+    }
+}

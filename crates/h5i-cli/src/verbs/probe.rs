@@ -1,0 +1,70 @@
+//! `h5i box probe`
+
+use std::error::Error as _;
+
+use h5i_confine::{HostFacts, PlanError};
+use h5i_policy::Tier;
+use serde_json::json;
+
+use super::Answer;
+use crate::args::ProbeArgs;
+use crate::box_plan;
+use crate::caller::Caller;
+use crate::failure::{Failure, Kind};
+use crate::store::HostId;
+
+pub(super) fn probe(_: &Caller, args: &ProbeArgs) -> Result<Answer, Failure> {
+    match args.tier {
+        None | Some(Tier::Process) => {}
+        Some(Tier::Workspace) => {
+            let data = json!({ "tier": "workspace", "mechanisms": [] });
+            return Answer::new(data, "workspace  needs nothing and holds nothing\n");
+        }
+        Some(tier) => {
+            return Err(Failure::told(
+                Kind::Unavailable,
+                format!("the tier {tier} is not part of this version, so there is nothing to try"),
+            )
+            .hint("h5i box probe --tier process"));
+        }
+    }
+    let facts = HostFacts::read().map_err(|e| box_plan::plan_failure(PlanError::Facts(e)))?;
+    let (major, minor) = facts.kernel;
+    let mut text =
+        format!("host       Linux {major}.{minor}, Landlock ABI {}\n", facts.landlock_abi);
+    if let Some(setting) = box_plan::namespace_setting(&facts) {
+        text.push_str(&format!("setting    {setting} forbids user namespaces\n"));
+    }
+    let mut rows = Vec::new();
+    let mut failed = 0;
+    for probe in h5i_confine::probe(&facts, HostId::first().number()) {
+        let problem = probe.result.as_ref().err().map(|error| {
+            let cause = error.source().map(|source| format!(": {source}")).unwrap_or_default();
+            format!("{error}{cause}")
+        });
+        let (word, detail) = match &problem {
+            None => ("holds", probe.attempts),
+            Some(problem) => ("FAILS", problem.as_str()),
+        };
+        failed += u8::from(problem.is_some());
+        text.push_str(&format!("{word:<10} {:<20} {detail}\n", probe.mechanism));
+        rows.push(json!({
+            "mechanism": probe.mechanism,
+            "holds": problem.is_none(),
+            "attempts": probe.attempts,
+            "problem": problem,
+        }));
+    }
+    let data = json!({
+        "tier": "process",
+        "kernel": format!("{major}.{minor}"),
+        "landlock_abi": facts.landlock_abi,
+        "mechanisms": rows,
+    });
+    let answer = Answer::new(data, text)?.code(u8::from(failed > 0));
+    Ok(if failed > 0 {
+        answer.note("this host can't run the process tier as it is")
+    } else {
+        answer.note("this host can run the process tier")
+    })
+}

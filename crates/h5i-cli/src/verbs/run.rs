@@ -1,0 +1,78 @@
+//! `h5i box run`
+
+use std::fs;
+
+use h5i_policy::ResolvedPolicy;
+
+use super::summary::{ending, refusals, run_data};
+use super::{Answer, Refusal, find};
+use crate::args::RunInArgs;
+use crate::caller::Caller;
+use crate::failure::{Failure, Kind};
+use crate::path_error::{Action, PathError};
+use crate::running::{Capture, Errand, Finished, run as execute, spawn_exit_code};
+use crate::store::{Manifest, StoredBox};
+
+pub(super) fn run(caller: &Caller, args: &RunInArgs) -> Result<Answer, Refusal> {
+    let not_started = |failure: Failure| {
+        let code = Some(spawn_exit_code(&failure));
+        Refusal { failure, code }
+    };
+    let before = |failure: Failure| Refusal { failure, code: Some(125) };
+    let stored = find(caller, &args.name).map_err(before)?;
+    let lock = stored.lock().map_err(|e| before(e.into()))?;
+    let manifest = stored.manifest().map_err(|e| before(e.into()))?;
+    let policy = frozen_policy(&stored, &manifest).map_err(before)?;
+    let errand = Errand {
+        stored: &stored,
+        manifest: &manifest,
+        policy: &policy,
+        command: &args.command,
+        variables: &args.variables,
+        timeout: args.timeout,
+        output: if args.output.json { Capture::Collect } else { Capture::Pass },
+    };
+    let finished = execute(caller, &errand, &lock).map_err(not_started)?;
+    let data = run_data(&manifest, &finished);
+    let answer = Answer::new(data, String::new())?.code(finished.outcome.exit_code());
+    Ok(match remarks(&finished) {
+        Some(remarks) => answer.note(remarks),
+        None => answer,
+    })
+}
+
+/// What a person is told after a run: nothing, unless it was stopped or something was refused.
+pub(super) fn remarks(finished: &Finished) -> Option<String> {
+    use h5i_confine::Outcome::{Exited, Signaled};
+    let mut lines = String::new();
+    if !matches!(finished.outcome, Exited(_) | Signaled(_)) {
+        lines.push_str(&ending(finished));
+        lines.push('\n');
+    }
+    lines.push_str(&refusals(&finished.refused));
+    let lines = lines.trim_end();
+    (!lines.is_empty()).then(|| lines.to_owned())
+}
+
+/// The policy that a box was made with; its digest is checked.
+pub(super) fn frozen_policy(
+    stored: &StoredBox,
+    manifest: &Manifest,
+) -> Result<ResolvedPolicy, Failure> {
+    let path = stored.host_dir().join("policy.toml");
+    let text = fs::read_to_string(&path).map_err(PathError::at(Action::Read, &path))?;
+    let corrupt = |message: String| {
+        Failure::told(Kind::Corrupt, message)
+            .hint(format!("h5i box rm {} keeps its receipt", manifest.name))
+    };
+    let policy = ResolvedPolicy::from_toml("policy.toml", &text)
+        .map_err(|e| corrupt(format!("the frozen policy of box `{}`: {e}", manifest.name)))?;
+    if policy.digest().to_string() == manifest.policy_digest {
+        Ok(policy)
+    } else {
+        Err(corrupt(format!(
+            "the frozen policy of box `{}` is not the one in its manifest",
+            manifest.name
+        )))
+    }
+}

@@ -1,0 +1,202 @@
+//! `h5i box status`
+
+use std::fmt::Write as _;
+
+use h5i_confine::{Enforcement, State};
+use h5i_export::Event;
+use h5i_export::Secrets;
+use h5i_policy::{Limits, ResolvedPolicy, Tier};
+use serde_json::{Value, json};
+
+use super::run::frozen_policy;
+use super::summary::headline;
+use super::{Answer, find};
+use crate::args::StatusArgs;
+use crate::box_plan;
+use crate::caller::Caller;
+use crate::changes::changes_of;
+use crate::failure::Failure;
+use crate::receipt_log::records;
+use crate::shown::Shown;
+use crate::store::{LockError, Manifest, StoredBox};
+use crate::timestamp::Timestamp;
+
+pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failure> {
+    let stored = find(caller, &args.name)?;
+    let manifest = stored.manifest()?;
+    let policy = frozen_policy(&stored, &manifest)?;
+    let in_use = match stored.lock() {
+        Ok(_) => false,
+        Err(LockError::Busy) => true,
+        Err(LockError::Io(error)) => return Err(error.into()),
+    };
+    let history = History::read(&stored)?;
+    let changes = changes_of(&caller.store, &stored, &manifest, &policy, Secrets::Flag)?;
+    let enforcement = enforcement(caller, &stored, &manifest, &policy)?;
+    let mut text = format!("{}\n", headline(&manifest, &policy));
+    let age = Timestamp::now().millis().saturating_sub(manifest.created.millis());
+    let mut line = |name: &str, what: String| {
+        // Writing to a String can't fail.
+        writeln!(text, "{name:<10} {what}").ok();
+    };
+    line(
+        "session",
+        format!(
+            "{} · {} runs · made {} ago",
+            if in_use { "in use" } else { "idle" },
+            history.runs,
+            rough(age)
+        ),
+    );
+    line("policy", format!("{}, {}, frozen at create", manifest.profile, manifest.policy_digest));
+    if let Some(purpose) = &manifest.purpose {
+        line("purpose", Shown::text(purpose).to_string());
+    }
+    if let Some(expires) = manifest.expires {
+        line("expires", format!("{expires}, then gc removes it"));
+    }
+    line("changed", if changes.is_empty() { "nothing".to_owned() } else { changes.summary() });
+    line("refused", history.refused_words());
+    line("limits", limits(&policy.limits));
+    if let Some(enforcement) = &enforcement {
+        line("enforced", on(enforcement));
+        for missing in enforcement.missing() {
+            line("not here", format!("{}: {}", missing.name, missing.detail));
+        }
+    }
+    let data = json!({
+        "name": manifest.name,
+        "id": manifest.id,
+        "in_use": in_use,
+        "tier": manifest.tier,
+        "profile": manifest.profile,
+        "policy": manifest.policy_digest,
+        "network": policy.net.mode,
+        "base": manifest.base,
+        "created": manifest.created,
+        "expires": manifest.expires,
+        "purpose": manifest.purpose,
+        "runs": history.runs,
+        "refused": history.refused,
+        "changed": changes.files(),
+        "enforcement": enforcement.as_ref().map(enforcement_data),
+    });
+    Answer::new(data, text)
+}
+
+/// What is enforced in a box's sessions on this host; none for a box without a boundary.
+///
+/// # Errors
+/// A refusal when this host can't serve the box's policy any more.
+pub(super) fn enforcement(
+    caller: &Caller,
+    stored: &StoredBox,
+    manifest: &Manifest,
+    policy: &ResolvedPolicy,
+) -> Result<Option<Enforcement>, Failure> {
+    if policy.tier == Tier::Workspace {
+        return Ok(None);
+    }
+    let mut objects = Vec::new();
+    for key in &manifest.objects {
+        objects.extend(caller.store.object_dirs(key)?);
+    }
+    let mounts = box_plan::object_mounts(objects);
+    let layout = box_plan::layout(&stored.box_dir(), &mounts, manifest.host_id);
+    Ok(Some(box_plan::plan(policy, &layout)?.enforcement().clone()))
+}
+
+fn on(enforcement: &Enforcement) -> String {
+    let mut words: Vec<String> = Vec::new();
+    let namespaces: Vec<&str> = enforcement
+        .mechanisms
+        .iter()
+        .filter(|m| m.state == State::On)
+        .filter_map(|m| m.name.strip_suffix(" namespace"))
+        .collect();
+    words.push(format!("{} namespaces", namespaces.join(" ")));
+    for m in &enforcement.mechanisms {
+        if m.state == State::On && !m.name.ends_with(" namespace") && !m.name.starts_with("limit") {
+            words.push(format!("{} ({})", m.name, m.detail));
+        }
+    }
+    words.join(" · ")
+}
+
+pub(super) fn enforcement_data(enforcement: &Enforcement) -> Vec<Value> {
+    enforcement
+        .mechanisms
+        .iter()
+        .map(|m| json!({ "mechanism": m.name, "state": m.state.name(), "detail": m.detail }))
+        .collect()
+}
+
+fn limits(limits: &Limits) -> String {
+    let shown = |name: &str, value: Option<String>| value.map(|value| format!("{name} {value}"));
+    let parts: Vec<String> = [
+        shown("wall", limits.wall.map(|v| v.to_string())),
+        shown("cpu", limits.cpu.map(|v| v.to_string())),
+        shown("processes", limits.processes.map(|v| v.to_string())),
+        shown("open files", limits.open_files.map(|v| v.to_string())),
+        shown("file size", limits.file_size.map(|v| v.to_string())),
+        shown("output", limits.output.map(|v| v.to_string())),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if parts.is_empty() { "none".to_owned() } else { parts.join(" · ") }
+}
+
+fn rough(millis: u64) -> String {
+    match millis / 1000 {
+        s @ 0..120 => format!("{s} s"),
+        s @ 120..7200 => format!("{} min", s / 60),
+        s @ 7200..172_800 => format!("{} h", s / 3600),
+        s => format!("{} days", s / 86_400),
+    }
+}
+
+/// What the log tells in sum.
+struct History {
+    runs: u64,
+    refused: Vec<Value>,
+}
+
+impl History {
+    fn read(stored: &StoredBox) -> Result<Self, Failure> {
+        let mut history = Self { runs: 0, refused: Vec::new() };
+        let mut counts = std::collections::BTreeMap::new();
+        for line in records(&stored.host_dir())?.map_while(Result::ok) {
+            match line.record.event {
+                Event::RunStart { .. } => history.runs += 1,
+                Event::RefusedCall { call, program, count, .. } => {
+                    *counts.entry((call, program.to_string())).or_insert(0) += count;
+                }
+                _ => {}
+            }
+        }
+        history.refused = counts
+            .into_iter()
+            .map(|((call, program), count): ((String, String), u64)| {
+                json!({ "call": call, "program": program, "count": count })
+            })
+            .collect();
+        Ok(history)
+    }
+
+    fn refused_words(&self) -> String {
+        if self.refused.is_empty() {
+            return "nothing".to_owned();
+        }
+        let words: Vec<String> = self
+            .refused
+            .iter()
+            .map(|row| {
+                let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
+                let call = text("call");
+                format!("{call} ×{} by {}", row["count"], text("program"))
+            })
+            .collect();
+        words.join(", ")
+    }
+}

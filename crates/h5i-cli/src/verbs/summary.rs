@@ -1,0 +1,130 @@
+//! What a person is told about a box and a run, in the fewest lines.
+
+use std::fmt::Write as _;
+
+use h5i_confine::RefusedCall;
+use h5i_policy::{ResolvedPolicy, Tier};
+use serde_json::{Value, json};
+
+use crate::box_plan::network_words;
+use crate::json_bytes::JsonBytes;
+use crate::running::Finished;
+use crate::shown::Shown;
+use crate::store::Manifest;
+use crate::workspace::Note;
+
+/// `box NAME · tier · base 1234567 (main) · network none`
+#[must_use]
+pub(super) fn headline(manifest: &Manifest, policy: &ResolvedPolicy) -> String {
+    let commit = manifest.base.host_commit.as_deref().unwrap_or(&manifest.base.commit);
+    let boundary = match policy.tier {
+        Tier::Workspace => "workspace tier: NO BOUNDARY, the host is in reach".to_owned(),
+        tier => format!("{tier} · {}", network_words(policy.net.mode)),
+    };
+    format!(
+        "box {} · {boundary} · base {} ({})",
+        manifest.name,
+        commit.get(..7).unwrap_or(commit),
+        Shown::text(&manifest.base.described)
+    )
+}
+
+/// What the workspace has that a person should know.
+pub(super) fn notes_of(notes: &[Note]) -> Vec<String> {
+    let paths = |wanted: fn(&Note) -> Option<&Vec<u8>>| -> Vec<String> {
+        notes.iter().filter_map(wanted).map(|path| Shown::bytes(path).to_string()).collect()
+    };
+    let mut lines = Vec::new();
+    let submodules = paths(|note| match note {
+        Note::Submodule { path } => Some(path),
+        _ => None,
+    });
+    if !submodules.is_empty() {
+        lines.push(format!("note     submodules are empty in the box: {}", submodules.join(" ")));
+    }
+    let pointers = paths(|note| match note {
+        Note::LfsPointer { path } => Some(path),
+        _ => None,
+    });
+    if !pointers.is_empty() {
+        lines.push(format!("note     {} files are LFS pointers in the box", pointers.len()));
+    }
+    lines
+}
+
+/// How a run ended: `exit 1 in 12.4 s`.
+pub(super) fn ending(finished: &Finished) -> String {
+    format!("{} in {}", finished.outcome, span(finished.usage.wall))
+}
+
+fn span(wall: std::time::Duration) -> String {
+    match wall.as_millis() {
+        ms @ 0..1000 => format!("{ms} ms"),
+        ms @ 1000..120_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        ms => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1000),
+    }
+}
+
+/// What was refused, a line a kind, the loudest first.
+pub(super) fn refusals(refused: &[RefusedCall]) -> String {
+    let mut calls: Vec<&RefusedCall> = refused.iter().collect();
+    calls.sort_by_key(|call| std::cmp::Reverse(call.count));
+    let mut text = String::new();
+    for call in calls.iter().take(10) {
+        let by = match call.program.as_slice() {
+            [] => "a program that was gone".to_owned(),
+            program => Shown::bytes(program).to_string(),
+        };
+        let head = if text.is_empty() { "refused " } else { "        " };
+        // Writing to a String can't fail.
+        writeln!(
+            text,
+            "{head} {} ×{} by {by}: {}; nothing allows it",
+            call.name, call.count, call.reason
+        )
+        .ok();
+    }
+    if calls.len() > 10 {
+        writeln!(text, "         and {} kinds more: h5i box log --denied", calls.len() - 10).ok();
+    }
+    text
+}
+
+/// A run's result as programs get it.
+pub(super) fn run_data(manifest: &Manifest, finished: &Finished) -> Value {
+    let millis = |span: std::time::Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    let denied: Vec<Value> = finished
+        .refused
+        .iter()
+        .map(|call| {
+            json!({
+                "call": call.name,
+                "args": call.args,
+                "program": JsonBytes(call.program.clone()),
+                "count": call.count,
+                "reason": call.reason,
+            })
+        })
+        .collect();
+    json!({
+        "box": manifest.name,
+        "run": finished.run,
+        "outcome": finished.outcome.to_string(),
+        "exit_code": finished.outcome.exit_code(),
+        "wall_ms": millis(finished.usage.wall),
+        "cpu_ms": millis(finished.usage.cpu),
+        "max_rss_bytes": finished.usage.max_rss,
+        "stdout": JsonBytes(finished.stdout.clone()),
+        "stderr": JsonBytes(finished.stderr.clone()),
+        "truncated": truncated(finished),
+        "denied": denied,
+        "flows": [],
+    })
+}
+
+fn truncated(finished: &Finished) -> bool {
+    matches!(
+        finished.outcome,
+        h5i_confine::Outcome::Stopped(stop) if stop.limit == h5i_confine::Limit::Output
+    )
+}

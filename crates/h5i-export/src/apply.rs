@@ -1,0 +1,235 @@
+//! Applying a patch to a tree in memory: the proof of the export, and the check of a bundle.
+//!
+//! Strict on purpose: hunks stand exactly where they say, preimages are those that the `index`
+//! lines name, and what the format leaves open is refused. It shares no code with what made the
+//! patch.
+
+mod binary;
+mod edits;
+mod header;
+mod hunk;
+mod lines;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use git2::{FileMode, ObjectType, Oid};
+
+pub(crate) use edits::{Edit, Edits};
+use header::Header;
+use lines::Lines;
+
+use crate::escape::Escaped;
+use crate::store::{Store, StoreError};
+
+/// Why a patch does not apply.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PatchError {
+    /// A line of the patch is wrong.
+    #[error("line {line} of the patch{}: {fault}", in_file(path))]
+    Line {
+        /// The line, from 1.
+        line: u64,
+        /// The file that the line is about, when it is known.
+        path: Vec<u8>,
+        /// What is wrong.
+        fault: PatchFault,
+    },
+    /// The objects can't be used.
+    #[error("can't use the objects of the base")]
+    Store(#[from] StoreError),
+}
+
+fn in_file(path: &[u8]) -> String {
+    if path.is_empty() { String::new() } else { format!(", for `{}`", Escaped::new(path)) }
+}
+
+/// What is wrong with a line of a patch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PatchFault {
+    /// It is not the beginning of a file's patch, where one must be.
+    #[error("a file's patch must begin here")]
+    NoHeader,
+    /// A header line can't be read, or contradicts another one.
+    #[error("the header is malformed or contradicts itself")]
+    Header,
+    /// A hunk can't be read.
+    #[error("the hunk is malformed")]
+    Hunk,
+    /// A hunk's context or removed lines are not those of the file.
+    #[error("the hunk's lines are not those of the file")]
+    Context,
+    /// The binary part can't be read.
+    #[error("the binary part is malformed")]
+    Binary,
+    /// The file of the base is not the one that the patch was made from.
+    #[error("the file of the base is not the one that the patch was made from")]
+    Preimage,
+    /// The file is new in the patch and there in the base.
+    #[error("the file is there already")]
+    Exists,
+    /// The file is not in the base.
+    #[error("the file is not in the base")]
+    Absent,
+    /// The result is not the one that the patch names.
+    #[error("the result is not the one that the patch names")]
+    Result,
+    /// The file is patched twice.
+    #[error("the file is patched a second time")]
+    Twice,
+}
+
+/// The tree that `patch` gives when it is applied to `base`.
+///
+/// # Errors
+/// [`PatchError`] with the first line that does not fit.
+pub(crate) fn apply(store: &Store, base: Oid, patch: &[u8]) -> Result<Oid, PatchError> {
+    let mut lines = Lines::new(patch);
+    let mut state = State { store, base, removed: BTreeSet::new(), set: Vec::new() };
+    while !lines.at_end() {
+        let mut path = Vec::new();
+        let line = lines.number();
+        if let Err(error) = state.file(&mut lines, &mut path) {
+            return Err(match error {
+                // What is only known at the end of a file's patch is told of its beginning.
+                Fault::At(fault)
+                    if matches!(
+                        fault,
+                        PatchFault::Hunk | PatchFault::Context | PatchFault::Binary
+                    ) =>
+                {
+                    PatchError::Line { line: lines.number(), path, fault }
+                }
+                Fault::At(fault) => PatchError::Line { line, path, fault },
+                Fault::Store(error) => PatchError::Store(error),
+            });
+        }
+    }
+    let mut edits = Edits::default();
+    for path in &state.removed {
+        edits.add(path, Edit::Remove);
+    }
+    for (path, id, mode) in &state.set {
+        edits.add(path, Edit::Set(*id, *mode));
+    }
+    Ok(edits.apply(store, Some(base))?)
+}
+
+/// A fault whose line is known to the caller.
+enum Fault {
+    At(PatchFault),
+    Store(StoreError),
+}
+
+impl From<PatchFault> for Fault {
+    fn from(fault: PatchFault) -> Self {
+        Self::At(fault)
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+struct State<'s> {
+    store: &'s Store,
+    base: Oid,
+    removed: BTreeSet<Vec<u8>>,
+    set: Vec<(Vec<u8>, Oid, FileMode)>,
+}
+
+impl State<'_> {
+    /// Applies the patch of one file.
+    fn file(&mut self, lines: &mut Lines<'_>, path: &mut Vec<u8>) -> Result<(), Fault> {
+        let header = Header::read(lines)?;
+        path.clone_from(&header.new_path);
+        let (old, old_mode) = self.preimage(&header)?;
+        if header.old_id.is_some_and(|id| Oid::hash_object(ObjectType::Blob, &old).ok() != Some(id))
+        {
+            return Err(PatchFault::Preimage.into());
+        }
+        let new = if lines.peek() == Some(b"GIT binary patch") {
+            binary::apply(lines, &old)?
+        } else {
+            hunk::apply(lines, &old)?
+        };
+        if header.is_deletion() {
+            if !new.is_empty() {
+                return Err(PatchFault::Result.into());
+            }
+            return self.remove(header.old_path);
+        }
+        let id = self.store.write(ObjectType::Blob, &new)?;
+        match header.new_id {
+            Some(expected) if expected != id => return Err(PatchFault::Result.into()),
+            None if new != old => return Err(PatchFault::Header.into()),
+            _ => {}
+        }
+        if header.is_rename() {
+            self.remove(header.old_path)?;
+        }
+        let mode = header.new_mode.or(old_mode).ok_or(PatchFault::Header)?;
+        if self.set.iter().any(|(path, ..)| *path == header.new_path) {
+            return Err(PatchFault::Twice.into());
+        }
+        self.set.push((header.new_path, id, mode));
+        Ok(())
+    }
+
+    fn remove(&mut self, path: Vec<u8>) -> Result<(), Fault> {
+        if self.removed.insert(path) { Ok(()) } else { Err(PatchFault::Twice.into()) }
+    }
+
+    /// The content before, and the mode that the base has.
+    fn preimage(&self, header: &Header) -> Result<(Vec<u8>, Option<FileMode>), Fault> {
+        let found = self.lookup(&header.old_path)?;
+        if header.is_addition() {
+            // A change of type is a deletion and then an addition of the same path.
+            return match found {
+                Some(_) if !self.removed.contains(&header.new_path) => {
+                    Err(PatchFault::Exists.into())
+                }
+                _ => Ok((Vec::new(), None)),
+            };
+        }
+        let Some((id, mode)) = found else { return Err(PatchFault::Absent.into()) };
+        let same = |stated: FileMode| {
+            stated == mode || (stated == FileMode::BlobGroupWritable && mode == FileMode::Blob)
+        };
+        if header.old_mode.is_some_and(|stated| !same(stated)) {
+            return Err(PatchFault::Preimage.into());
+        }
+        if header.is_rename()
+            && header.new_path != header.old_path
+            && self.lookup(&header.new_path)?.is_some()
+            && !self.removed.contains(&header.new_path)
+        {
+            return Err(PatchFault::Exists.into());
+        }
+        Ok((self.store.blob(id)?.content().to_vec(), Some(mode)))
+    }
+
+    /// The file or link that the base has at `path`.
+    fn lookup(&self, path: &[u8]) -> Result<Option<(Oid, FileMode)>, StoreError> {
+        let mut at = self.base;
+        let mut names = path.split(|&byte| byte == b'/').peekable();
+        while let Some(name) = names.next() {
+            let tree = self.store.tree(at)?;
+            let Some(entry) = tree.get_name_bytes(name) else { return Ok(None) };
+            match (entry.kind(), names.peek()) {
+                (Some(ObjectType::Tree), Some(_)) => at = entry.id(),
+                (Some(ObjectType::Blob), None) => {
+                    return Ok(header::file_mode(entry.filemode().cast_unsigned())
+                        .map(|mode| (entry.id(), mode)));
+                }
+                _ => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+}

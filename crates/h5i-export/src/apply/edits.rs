@@ -1,0 +1,68 @@
+//! The edits that lead from the base tree to the reviewed tree.
+
+use std::collections::BTreeMap;
+
+use git2::{FileMode, ObjectType, Oid};
+
+use crate::store::{Store, StoreError};
+
+/// What happens at one path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Edit {
+    Set(Oid, FileMode),
+    Remove,
+}
+
+/// Edits by path. An edit at a directory replaces the directory as a whole.
+#[derive(Debug, Default)]
+pub(crate) struct Edits {
+    here: Option<Edit>,
+    below: BTreeMap<Vec<u8>, Self>,
+}
+
+impl Edits {
+    /// Adds an edit; `path` has no empty component.
+    pub(crate) fn add(&mut self, path: &[u8], edit: Edit) {
+        let mut node = self;
+        for name in path.split(|&byte| byte == b'/') {
+            node = node.below.entry(name.to_vec()).or_default();
+        }
+        node.here = Some(edit);
+    }
+
+    /// Writes the trees that differ from `base` and returns the new root.
+    ///
+    /// The depth is bounded by that of the walk.
+    pub(crate) fn apply(&self, store: &Store, base: Option<Oid>) -> Result<Oid, StoreError> {
+        let tree = base.map(|id| store.tree(id)).transpose()?;
+        let mut builder =
+            store.repo.treebuilder(tree.as_ref()).map_err(StoreError::git("start a tree"))?;
+        for (name, edits) in &self.below {
+            let entry = tree.as_ref().and_then(|tree| tree.get_name_bytes(name));
+            let (id, mode) = match edits.here {
+                Some(Edit::Set(id, mode)) => (id, mode),
+                here => {
+                    let subtree = match (here, &entry) {
+                        (None, Some(entry)) if entry.kind() == Some(ObjectType::Tree) => {
+                            Some(entry.id())
+                        }
+                        _ => None,
+                    };
+                    (edits.apply(store, subtree)?, FileMode::Tree)
+                }
+            };
+            if mode == FileMode::Tree && store.tree(id)?.is_empty() {
+                if entry.is_some() {
+                    builder
+                        .remove(&name[..])
+                        .map_err(StoreError::git("take an entry from a tree"))?;
+                }
+            } else {
+                builder
+                    .insert(&name[..], id, mode.into())
+                    .map_err(StoreError::git("put an entry into a tree"))?;
+            }
+        }
+        builder.write().map_err(StoreError::git("write a tree"))
+    }
+}

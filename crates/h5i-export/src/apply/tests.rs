@@ -1,0 +1,62 @@
+use super::{PatchError, PatchFault, apply};
+use crate::fixture::Fixture;
+use crate::store::Store;
+
+/// The fixture's real patch, and what applying `edit` of it gives.
+fn applied(edit: impl FnOnce(String) -> String) -> Result<bool, PatchError> {
+    let fixture = Fixture::new(|tree| {
+        tree.file("a.txt", "one\ntwo\nthree\n");
+    });
+    fixture.tree().file("a.txt", "one\n2\nthree\n");
+    let reviewed = fixture.accepted();
+    let patch = edit(String::from_utf8(reviewed.patch).expect("text"));
+    let store = Store::open(&fixture.base, fixture.path()).expect("opens");
+    apply(&store, fixture.base.tree, patch.as_bytes()).map(|tree| tree == reviewed.tree)
+}
+
+fn fault(edit: impl FnOnce(String) -> String) -> (u64, PatchFault) {
+    match applied(edit) {
+        Err(PatchError::Line { line, fault, .. }) => (line, fault),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_patch_as_made_applies_and_each_edit_of_it_is_refused_at_its_line() {
+    assert!(applied(|patch| patch).expect("as made"));
+    assert_eq!(fault(|patch| patch.replace("-two", "-zwei")), (8, PatchFault::Context));
+    assert_eq!(fault(|patch| patch.replace("+2", "+3")).1, PatchFault::Result);
+    assert_eq!(fault(|patch| patch.replace("@@ -1,3", "@@ -2,3")).1, PatchFault::Context);
+    assert_eq!(fault(|patch| patch.replace("+1,3 @@", "+1,9 @@")).1, PatchFault::Hunk);
+    assert_eq!(fault(|patch| patch.replace("+++ b/a.txt", "+++ b/b.txt")).1, PatchFault::Header);
+    assert_eq!(fault(|patch| patch.replace("a.txt", "b.txt")).1, PatchFault::Absent);
+    assert_eq!(fault(|patch| patch.replace("index ", "index 0")).1, PatchFault::Header);
+    assert_eq!(fault(|patch| format!("{patch}{patch}")), (10, PatchFault::Twice));
+    assert_eq!(fault(|patch| format!("hello\n{patch}")), (1, PatchFault::NoHeader));
+    assert_eq!(fault(|patch| patch.replace("100644", "100755")).1, PatchFault::Preimage);
+}
+
+#[test]
+fn a_preimage_that_the_patch_was_not_made_from_is_refused() {
+    // The id of the old content, replaced by that of the empty file.
+    let other = |patch: String| {
+        let start = patch.find("index ").expect("an index line") + "index ".len();
+        format!(
+            "{}e69de29bb2d1d6434b8b29ae775ad8c2e48c5391{}",
+            &patch[..start],
+            &patch[start + 40..]
+        )
+    };
+    assert_eq!(fault(other), (1, PatchFault::Preimage));
+}
+
+#[test]
+fn a_new_file_over_one_of_the_base_is_refused() {
+    let patch = "diff --git a/a.txt b/a.txt\nnew file mode 100644\nindex 0000000000000000000000000000000000000000..e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\n";
+    assert_eq!(fault(|_| patch.to_owned()).1, PatchFault::Exists);
+    let twin = patch.replace("a.txt", "b.txt");
+    assert!(
+        !applied(|_| twin).expect("another name"),
+        "it gives another tree than the reviewed one"
+    );
+}

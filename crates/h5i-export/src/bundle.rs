@@ -1,0 +1,47 @@
+//! The bundle: a directory with patch, report, receipt and the digests of them.
+
+#[cfg(test)]
+mod tests;
+mod verify;
+mod write;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+
+pub use verify::{Applied, Verified, VerifyError, verify_bundle};
+pub use write::{BundleError, BundleInput, Existing, write_bundle};
+
+/// The version of the bundle that this crate writes and reads.
+pub const BUNDLE_VERSION: u32 = 1;
+
+/// The patch, for `git apply --index`.
+pub const PATCH: &str = "patch.diff";
+/// The report.
+pub const REPORT: &str = "report.md";
+/// The receipt.
+pub const RECEIPT: &str = "receipt.json";
+/// The digests of the other three; its own digest names the bundle.
+pub const INDEX: &str = "bundle.json";
+
+/// What bundle.json says. Unknown fields are refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct BundleIndex {
+    /// [`BUNDLE_VERSION`].
+    pub v: u32,
+    /// The box's name.
+    pub name: String,
+    /// The base commit in hex, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// The base tree in hex.
+    pub base_tree: String,
+    /// The tree that the patch gives, in hex.
+    pub tree: String,
+    /// The digest of each other file by its name.
+    pub files: BTreeMap<String, Digest>,
+}

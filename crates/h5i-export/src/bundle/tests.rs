@@ -1,0 +1,298 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use h5i_policy::Tier;
+
+use super::{
+    Applied, BundleError, BundleInput, Existing, INDEX, PATCH, RECEIPT, REPORT, VerifyError,
+    verify_bundle, write_bundle,
+};
+use crate::Digest;
+use crate::fixture::Fixture;
+use crate::log::{ChainFault, LogWriter, verify_chain};
+use crate::record::{ByteText, Event, Lane, Timestamp};
+use crate::report::{Mechanism, MechanismState, ReportInput};
+
+/// A box with a change, and a log with three records.
+struct Case {
+    fixture: Fixture,
+    out: PathBuf,
+}
+
+impl Case {
+    fn new() -> Self {
+        let fixture = Fixture::new(|tree| {
+            tree.file("a", "a\n");
+        });
+        fixture.tree().file("a", "b\n").file("new", "n\n");
+        let out = fixture.path().join("out");
+        Self { fixture, out }
+    }
+
+    fn write(&self, existing: Existing) -> Result<Digest, BundleError> {
+        let manifest = Digest::of(b"manifest");
+        let path = self.fixture.path().join("receipt.jsonl");
+        let (mut log, _) =
+            LogWriter::open(&path, manifest, Timestamp::from_unix_micros(1)).expect("opens");
+        for number in 0..3 {
+            let text = ByteText::new(format!("note {number}"));
+            log.append(Timestamp::from_unix_micros(number), Lane::Host, None, Event::Note { text })
+                .expect("appends");
+        }
+        let mut records = Vec::new();
+        let bytes = fs::read(&path).expect("reads");
+        let head = verify_chain(&bytes[..], manifest, None, |record| records.push(record.clone()))
+            .expect("whole");
+        let reviewed = self.fixture.accepted();
+        let report = ReportInput {
+            name: "fix-auth",
+            base_name: "main",
+            tier: Tier::Process,
+            profile: "default",
+            policy: "sha256:9b1f",
+            records: &records,
+            enforcement: &[Mechanism {
+                name: "seccomp".into(),
+                state: MechanismState::On,
+                detail: "61 rules".into(),
+            }],
+            not_enforced: &[],
+            reviewed: &reviewed,
+        };
+        write_bundle(
+            &self.out,
+            &BundleInput { report, policy_text: "version = 1\n", manifest, head },
+            existing,
+        )
+    }
+
+    fn verify(&self) -> Result<super::Verified, VerifyError> {
+        verify_bundle(&self.out, Some((&self.fixture.base, &self.fixture.path().join("scratch"))))
+    }
+
+    /// Edits one file, and, where `cover` says so, the digests that stand for it.
+    fn edit(&self, file: &str, from: &str, to: &str, cover: &[&str]) {
+        let path = self.out.join(file);
+        let before = fs::read_to_string(&path).expect("reads");
+        let after = before.replacen(from, to, 1);
+        assert_ne!(before, after, "{from} is not in {file}");
+        fs::write(&path, &after).expect("writes");
+        let (old, new) =
+            (Digest::of(before.as_bytes()).to_string(), Digest::of(after.as_bytes()).to_string());
+        match cover {
+            [] => {}
+            [next, rest @ ..] => self.edit(next, &old, &new, rest),
+        }
+    }
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(directory)
+        .expect("lists")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_bundle_as_written_verifies_and_its_patch_applies() {
+    let case = Case::new();
+    let digest = case.write(Existing::Refuse).expect("writes");
+    assert_eq!(names(&case.out), [INDEX, PATCH, RECEIPT, REPORT]);
+    let verified = case.verify().expect("as written");
+    assert_eq!((verified.bundle, verified.applied), (digest, Applied::Yes));
+    assert_eq!(verified.receipt.records.len(), 3);
+    assert_eq!(verify_bundle(&case.out, None).expect("as written").applied, Applied::NoBase);
+    assert!(names(case.fixture.path()).iter().all(|name| !name.starts_with(".h5i")));
+}
+
+#[test]
+fn a_changed_file_is_named() {
+    for (file, from, to) in
+        [(PATCH, "+b", "+c"), (REPORT, "2 files", "1 file"), (RECEIPT, "note 1", "note 7")]
+    {
+        let case = Case::new();
+        case.write(Existing::Refuse).expect("writes");
+        case.edit(file, from, to, &[]);
+        let error = case.verify().expect_err("changed");
+        assert!(
+            matches!(error, VerifyError::Digest { file: named, .. } if named == file),
+            "{error:?}"
+        );
+    }
+}
+
+#[test]
+fn a_change_that_covers_its_digests_is_still_found() {
+    let case = Case::new();
+    case.write(Existing::Refuse).expect("writes");
+    case.edit(RECEIPT, "note 1", "note 7", &[INDEX]);
+    let error = case.verify().expect_err("a record was edited");
+    assert!(
+        matches!(&error, VerifyError::Records(chain) if chain.record == 1 && matches!(chain.fault, ChainFault::Changed)),
+        "{error:?}"
+    );
+
+    let case = Case::new();
+    let digest = case.write(Existing::Refuse).expect("writes");
+    case.edit(PATCH, "+b", "+c", &[INDEX]);
+    let error = case.verify().expect_err("the receipt has another digest");
+    assert!(matches!(error, VerifyError::Field { field: "patch" }), "{error:?}");
+
+    // With every digest covered, the tree and the bundle's own digest remain.
+    let case = Case::new();
+    assert_eq!(case.write(Existing::Refuse).expect("writes"), digest, "the same bytes again");
+    let old = Digest::of(&fs::read(case.out.join(PATCH)).expect("reads")).to_string();
+    let patch = fs::read_to_string(case.out.join(PATCH)).expect("reads").replacen("+b", "+c", 1);
+    fs::write(case.out.join(PATCH), &patch).expect("writes");
+    let new = Digest::of(patch.as_bytes()).to_string();
+    case.edit(INDEX, &old, &new, &[]);
+    case.edit(RECEIPT, &old, &new, &[INDEX]);
+    let error = case.verify().expect_err("the patch gives another file");
+    assert!(matches!(error, VerifyError::Patch(_)), "{error:?}");
+    assert_ne!(verify_bundle(&case.out, None).expect("consistent without a base").bundle, digest);
+}
+
+#[test]
+fn removed_and_swapped_records_are_found() {
+    let record = |case: &Case, number: usize| {
+        let text = fs::read_to_string(case.out.join(RECEIPT)).expect("reads");
+        let receipt: serde_json::Value = serde_json::from_str(&text).expect("json");
+        receipt["records"][number].clone()
+    };
+    let rewrite = |case: &Case, change: &dyn Fn(&mut Vec<serde_json::Value>)| {
+        let path = case.out.join(RECEIPT);
+        let before = fs::read(&path).expect("reads");
+        let mut receipt: serde_json::Value = serde_json::from_slice(&before).expect("json");
+        change(receipt["records"].as_array_mut().expect("a list"));
+        let after = serde_json::to_vec(&receipt).expect("json");
+        fs::write(&path, &after).expect("writes");
+        case.edit(INDEX, &Digest::of(&before).to_string(), &Digest::of(&after).to_string(), &[]);
+        case.verify()
+    };
+    let fault = |change: &dyn Fn(&mut Vec<serde_json::Value>)| {
+        let case = Case::new();
+        case.write(Existing::Refuse).expect("writes");
+        match rewrite(&case, change) {
+            Err(VerifyError::Records(chain)) => (chain.record, chain.fault),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(matches!(
+        fault(&|records| drop(records.remove(1))),
+        (1, ChainFault::Missing { found: 2 })
+    ));
+    assert!(matches!(fault(&|records| records.swap(0, 1)), (0, ChainFault::Missing { found: 1 })));
+    assert!(matches!(
+        fault(&|records| drop(records.pop())),
+        (2, ChainFault::CutShort { expected: 3 })
+    ));
+    let case = Case::new();
+    case.write(Existing::Refuse).expect("writes");
+    let same = record(&case, 0);
+    rewrite(&case, &|records| records[0] = same.clone())
+        .expect("the twin: the same records in another layout");
+}
+
+#[test]
+fn unknown_fields_versions_files_and_links_are_refused() {
+    let written = || {
+        let case = Case::new();
+        case.write(Existing::Refuse).expect("writes");
+        case
+    };
+    let case = written();
+    case.edit(INDEX, "\"v\": 1", "\"x\": 1, \"v\": 1", &[]);
+    assert!(matches!(case.verify(), Err(VerifyError::Json { file: INDEX, .. })));
+    let case = written();
+    case.edit(INDEX, "\"v\": 1", "\"v\": 2", &[]);
+    assert!(matches!(case.verify(), Err(VerifyError::Version { file: INDEX, found: 2 })));
+    let case = written();
+    fs::write(case.out.join("extra"), "").expect("writes");
+    assert!(matches!(case.verify(), Err(VerifyError::Surplus { name }) if name == b"extra"));
+    let case = written();
+    fs::rename(case.out.join(PATCH), case.fixture.path().join("moved")).expect("renames");
+    symlink(case.fixture.path().join("moved"), case.out.join(PATCH)).expect("links");
+    assert!(matches!(case.verify(), Err(VerifyError::Io { .. })));
+}
+
+#[test]
+fn another_base_is_named() {
+    let case = Case::new();
+    case.write(Existing::Refuse).expect("writes");
+    let other = Fixture::new(|tree| {
+        tree.file("other", "x\n");
+    });
+    let error =
+        verify_bundle(&case.out, Some((&other.base, other.path()))).expect_err("another base");
+    assert!(matches!(error, VerifyError::OtherBase { .. }), "{error:?}");
+}
+
+#[test]
+fn planted_files_and_links_are_refused_and_force_leaves_nothing_of_them() {
+    let case = Case::new();
+    fs::create_dir(&case.out).expect("makes");
+    let victim = case.fixture.path().join("victim");
+    fs::write(&victim, "untouched").expect("writes");
+    symlink(&victim, case.out.join(PATCH)).expect("links");
+    fs::write(case.out.join("stale"), "x").expect("writes");
+    assert!(matches!(case.write(Existing::Refuse), Err(BundleError::NotEmpty { .. })));
+    assert_eq!(names(&case.out), [PATCH, "stale"]);
+    case.write(Existing::Replace).expect("replaces");
+    assert_eq!(names(&case.out), [INDEX, PATCH, RECEIPT, REPORT]);
+    assert_eq!(fs::read_to_string(&victim).expect("reads"), "untouched");
+    assert!(names(case.fixture.path()).iter().all(|name| !name.starts_with(".h5i")));
+}
+
+#[test]
+fn an_empty_directory_is_taken_and_a_link_or_a_full_one_is_not() {
+    let case = Case::new();
+    fs::create_dir(&case.out).expect("makes");
+    case.write(Existing::Refuse).expect("an empty directory");
+    case.verify().expect("as written");
+
+    let linked = Case::new();
+    let elsewhere = linked.fixture.path().join("elsewhere");
+    fs::create_dir(&elsewhere).expect("makes");
+    symlink(&elsewhere, &linked.out).expect("links");
+    for existing in [Existing::Refuse, Existing::Replace] {
+        assert!(matches!(linked.write(existing), Err(BundleError::NotDirectory { .. })));
+    }
+    assert!(names(&elsewhere).is_empty());
+
+    let home = Case::new();
+    fs::create_dir_all(home.out.join("documents")).expect("makes");
+    assert!(matches!(home.write(Existing::Replace), Err(BundleError::NotBundle { .. })));
+    assert_eq!(names(&home.out), ["documents"]);
+}
+
+#[test]
+fn records_that_do_not_lead_to_the_head_are_refused() {
+    let case = Case::new();
+    let reviewed = case.fixture.accepted();
+    let manifest = Digest::of(b"manifest");
+    let report = ReportInput {
+        name: "a",
+        base_name: "main",
+        tier: Tier::Process,
+        profile: "default",
+        policy: "p",
+        records: &[],
+        enforcement: &[],
+        not_enforced: &[],
+        reviewed: &reviewed,
+    };
+    let with = |head| {
+        write_bundle(
+            &case.out,
+            &BundleInput { report, policy_text: "", manifest, head },
+            Existing::Refuse,
+        )
+    };
+    let mut head = crate::ChainHead::empty(manifest);
+    head.records = 4;
+    assert!(matches!(with(head), Err(BundleError::Records(_))));
+    with(crate::ChainHead::empty(manifest)).expect("the twin: no record and an empty head");
+}

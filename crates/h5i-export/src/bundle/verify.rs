@@ -1,0 +1,255 @@
+//! Checking a bundle that may have been changed since it was written.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use git2::Oid;
+use rustix::fs::{Dir, FileType, Mode, OFlags};
+
+use super::{BUNDLE_VERSION, BundleIndex, INDEX, PATCH, RECEIPT, REPORT};
+use crate::apply::{PatchError, apply};
+use crate::digest::Digest;
+use crate::escape::Escaped;
+use crate::log::ChainError;
+use crate::receipt::{RECEIPT_VERSION, Receipt};
+use crate::store::{Base, Store, StoreError};
+
+/// The largest file of a bundle that is read, in bytes.
+const MAX_FILE: u64 = 1 << 30;
+
+/// A bundle that is as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Verified {
+    /// The digest of bundle.json, which names the bundle; compare it with the one in the log.
+    pub bundle: Digest,
+    /// What bundle.json says.
+    pub index: BundleIndex,
+    /// The receipt, with its chain checked.
+    pub receipt: Receipt,
+    /// The patch.
+    pub patch: Vec<u8>,
+    /// Whether the patch was applied.
+    pub applied: Applied,
+}
+
+/// Whether the patch was applied to the base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Applied {
+    /// It gives the tree that the bundle names.
+    Yes,
+    /// No base was given.
+    NoBase,
+}
+
+/// The first thing of a bundle that does not match.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VerifyError {
+    /// A file can't be read; links are not followed.
+    #[error("can't read `{}`", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// The failure.
+        source: io::Error,
+    },
+    /// It is no regular file, or larger than a gibibyte.
+    #[error("`{file}` is not a file of a bundle: {found}")]
+    NotFile {
+        /// Which.
+        file: &'static str,
+        /// What it is.
+        found: &'static str,
+    },
+    /// There is something that no bundle has.
+    #[error("`{}` does not belong to a bundle", Escaped::new(name))]
+    Surplus {
+        /// Its name.
+        name: Vec<u8>,
+    },
+    /// A JSON file is malformed or has an unknown field.
+    #[error("`{file}` is malformed")]
+    Json {
+        /// Which.
+        file: &'static str,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// A JSON file has a version that this program does not know.
+    #[error("`{file}` has version {found}, which this program does not read")]
+    Version {
+        /// Which.
+        file: &'static str,
+        /// The version.
+        found: u32,
+    },
+    /// bundle.json does not list exactly the files of a bundle.
+    #[error("bundle.json does not list `{PATCH}`, `{REPORT}` and `{RECEIPT}`, each once")]
+    Files,
+    /// A file is not the one that was written.
+    #[error("`{file}` was changed: it has {found}, it was written with {written}")]
+    Digest {
+        /// Which.
+        file: &'static str,
+        /// The digest that was written.
+        written: Digest,
+        /// The digest that it has.
+        found: Digest,
+    },
+    /// A field of the receipt and its twin differ.
+    #[error("`{field}` of the receipt is not that of the bundle")]
+    Field {
+        /// Which.
+        field: &'static str,
+    },
+    /// The receipt's records are not whole.
+    #[error("the records of the receipt are not whole")]
+    Records(#[source] ChainError),
+    /// The base is another one than the bundle's.
+    #[error("the bundle was made from tree {bundle}, the base given has tree {given}")]
+    OtherBase {
+        /// The tree that the bundle names.
+        bundle: String,
+        /// The tree given.
+        given: Oid,
+    },
+    /// The base's objects can't be used.
+    #[error("can't use the objects of the base")]
+    Store(#[from] StoreError),
+    /// The patch does not apply.
+    #[error("the patch does not apply to the base")]
+    Patch(#[source] PatchError),
+    /// The patch gives another tree.
+    #[error("the patch gives tree {found}, the bundle names tree {named}")]
+    Tree {
+        /// The tree that the bundle names.
+        named: String,
+        /// The tree that the patch gives.
+        found: Oid,
+    },
+}
+
+/// Checks a bundle: its files and their digests, the receipt against bundle.json, the chain of the
+/// records, and, when `base` is given, that the patch gives the named tree.
+///
+/// `scratch` is a directory of the host for temporary objects; it is used only with a base. Whether
+/// this is the bundle that was reviewed is for the caller: compare [`Verified::bundle`] with the
+/// digest in the box's log.
+///
+/// # Errors
+/// [`VerifyError`] with the first thing that does not match.
+pub fn verify_bundle(
+    directory: &Path,
+    base: Option<(&Base, &Path)>,
+) -> Result<Verified, VerifyError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let at = rustix::fs::open(directory, flags, Mode::empty()).map_err(unreadable(directory))?;
+    surplus(&at, directory)?;
+    let index_bytes = read(&at, directory, INDEX)?;
+    let index: BundleIndex = parse(INDEX, &index_bytes)?;
+    if index.v != BUNDLE_VERSION {
+        return Err(VerifyError::Version { file: INDEX, found: index.v });
+    }
+    if !index.files.keys().map(String::as_str).eq([PATCH, RECEIPT, REPORT]) {
+        return Err(VerifyError::Files);
+    }
+    let checked = |file: &'static str| {
+        let content = read(&at, directory, file)?;
+        let found = Digest::of(&content);
+        match index.files.get(file) {
+            Some(&written) if written != found => Err(VerifyError::Digest { file, written, found }),
+            Some(_) => Ok(content),
+            None => Err(VerifyError::Files),
+        }
+    };
+    let patch = checked(PATCH)?;
+    checked(REPORT)?;
+    let receipt: Receipt = parse(RECEIPT, &checked(RECEIPT)?)?;
+    if receipt.v != RECEIPT_VERSION {
+        return Err(VerifyError::Version { file: RECEIPT, found: receipt.v });
+    }
+    compare(&index, &receipt)?;
+    receipt.verify_records().map_err(VerifyError::Records)?;
+    let applied = match base {
+        None => Applied::NoBase,
+        Some((base, scratch)) => {
+            if base.tree.to_string() != index.base_tree {
+                return Err(VerifyError::OtherBase { bundle: index.base_tree, given: base.tree });
+            }
+            let store = Store::open(base, scratch)?;
+            let found = apply(&store, base.tree, &patch).map_err(VerifyError::Patch)?;
+            if found.to_string() != index.tree {
+                return Err(VerifyError::Tree { named: index.tree, found });
+            }
+            Applied::Yes
+        }
+    };
+    Ok(Verified { bundle: Digest::of(&index_bytes), index, receipt, patch, applied })
+}
+
+/// What both files say must be the same.
+fn compare(index: &BundleIndex, receipt: &Receipt) -> Result<(), VerifyError> {
+    let same = [
+        ("name", receipt.name == index.name),
+        ("base", receipt.base == index.base),
+        ("base_tree", receipt.base_tree == index.base_tree),
+        ("tree", receipt.tree == index.tree),
+        ("patch", index.files.get(PATCH) == Some(&receipt.patch)),
+        ("report", index.files.get(REPORT) == Some(&receipt.report)),
+    ];
+    match same.iter().find(|(_, same)| !same) {
+        Some(&(field, _)) => Err(VerifyError::Field { field }),
+        None => Ok(()),
+    }
+}
+
+/// Fails on the first name that no bundle has.
+fn surplus(at: &OwnedFd, directory: &Path) -> Result<(), VerifyError> {
+    let known: BTreeSet<&[u8]> = [PATCH, REPORT, RECEIPT, INDEX].map(str::as_bytes).into();
+    for entry in Dir::read_from(at).map_err(unreadable(directory))? {
+        let entry = entry.map_err(unreadable(directory))?;
+        let name = entry.file_name().to_bytes();
+        if !matches!(name, b"." | b"..") && !known.contains(name) {
+            return Err(VerifyError::Surplus { name: name.to_vec() });
+        }
+    }
+    Ok(())
+}
+
+/// Reads one file whole; it never waits and follows no link.
+fn read(at: &OwnedFd, directory: &Path, file: &'static str) -> Result<Vec<u8>, VerifyError> {
+    let path = directory.join(OsString::from(file));
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(at, file, flags, Mode::empty()).map_err(unreadable(&path))?;
+    let stat = rustix::fs::fstat(&opened).map_err(unreadable(&path))?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(VerifyError::NotFile { file, found: "no regular file" });
+    }
+    let mut content = Vec::new();
+    File::from(opened)
+        .take(MAX_FILE + 1)
+        .read_to_end(&mut content)
+        .map_err(|source| VerifyError::Io { path, source })?;
+    if content.len() as u64 > MAX_FILE {
+        return Err(VerifyError::NotFile { file, found: "larger than a gibibyte" });
+    }
+    Ok(content)
+}
+
+fn parse<T: serde::de::DeserializeOwned>(
+    file: &'static str,
+    content: &[u8],
+) -> Result<T, VerifyError> {
+    serde_json::from_slice(content).map_err(|source| VerifyError::Json { file, source })
+}
+
+fn unreadable(path: &Path) -> impl FnOnce(rustix::io::Errno) -> VerifyError {
+    let path = path.to_owned();
+    move |error| VerifyError::Io { path, source: error.into() }
+}

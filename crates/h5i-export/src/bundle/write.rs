@@ -1,0 +1,224 @@
+//! Writing a bundle.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags};
+
+use super::{BUNDLE_VERSION, BundleIndex, INDEX, PATCH, RECEIPT, REPORT};
+use crate::digest::Digest;
+use crate::log::{ChainError, ChainHead};
+use crate::receipt::{Receipt, chain_of};
+use crate::report::ReportInput;
+
+/// All that a bundle is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct BundleInput<'a> {
+    /// What the report is made from; its records are the receipt's.
+    pub report: ReportInput<'a>,
+    /// The policy document that the box was made with.
+    pub policy_text: &'a str,
+    /// The digest of the box's manifest, which the first record follows.
+    pub manifest: Digest,
+    /// Where the log ends, as its writer knows it.
+    pub head: ChainHead,
+}
+
+/// What happens when the bundle's directory is there already and is not empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Existing {
+    /// The bundle is refused.
+    Refuse,
+    /// It is replaced as a whole, if it holds no directory: a bundle never does, and so nobody's
+    /// home is removed by a slip.
+    Replace,
+}
+
+/// Why a bundle was not written; nothing is left behind.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BundleError {
+    /// A file operation failed.
+    #[error("can't {operation} `{}`", path.display())]
+    Io {
+        /// What was attempted.
+        operation: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The failure.
+        source: io::Error,
+    },
+    /// The path has no last component to give the directory.
+    #[error("`{}` names no directory to make", path.display())]
+    NoName {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Something that is not a directory stands there: a file, or a link, which is not followed.
+    #[error("`{}` is there and is not a directory", path.display())]
+    NotDirectory {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The directory has something in it.
+    #[error("the directory `{}` is not empty", path.display())]
+    NotEmpty {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The directory has a directory in it, so it is no bundle and is not replaced.
+    #[error("the directory `{}` holds directories, which no bundle does; it is not replaced", path.display())]
+    NotBundle {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The records are not those that lead to the head.
+    #[error("the records of the box are not whole")]
+    Records(#[source] ChainError),
+    /// An object has no JSON form.
+    #[error("can't write `{file}` as JSON")]
+    Json {
+        /// Which file.
+        file: &'static str,
+        /// The failure.
+        source: serde_json::Error,
+    },
+}
+
+/// Writes the bundle as `directory` and returns the digest of its bundle.json.
+///
+/// The files are written and synced in a directory beside it, which is then renamed: the bundle is
+/// there as a whole or not at all. The caller records the digest in the log afterwards.
+///
+/// # Errors
+/// [`BundleError`]; `NotEmpty` only with [`Existing::Refuse`].
+pub fn write_bundle(
+    directory: &Path,
+    input: &BundleInput<'_>,
+    existing: Existing,
+) -> Result<Digest, BundleError> {
+    check(directory, existing)?;
+    let parent = match directory.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => return Err(BundleError::NoName { path: directory.to_owned() }),
+    };
+    if directory.file_name().is_none() {
+        return Err(BundleError::NoName { path: directory.to_owned() });
+    }
+    let patch = &input.report.reviewed.patch[..];
+    let report = input.report.to_markdown();
+    let digests = (Digest::of(patch), Digest::of(report.as_bytes()));
+    let head = chain_of(input.manifest, input.report.records, Some(input.head))
+        .map_err(BundleError::Records)?;
+    let receipt = Receipt::new(&input.report, input.policy_text, input.manifest, head, digests);
+    let receipt = json(RECEIPT, &receipt)?;
+    let files = [(PATCH, digests.0), (REPORT, digests.1), (RECEIPT, Digest::of(&receipt))];
+    let reviewed = input.report.reviewed;
+    let index = BundleIndex {
+        v: BUNDLE_VERSION,
+        name: input.report.name.to_owned(),
+        base: reviewed.base.commit.map(|commit| commit.to_string()),
+        base_tree: reviewed.base.tree.to_string(),
+        tree: reviewed.tree.to_string(),
+        files: files.into_iter().map(|(name, digest)| (name.to_owned(), digest)).collect(),
+    };
+    let index = json(INDEX, &index)?;
+    let beside = tempfile::Builder::new()
+        .prefix(".h5i-bundle-")
+        .permissions(fs::Permissions::from_mode(0o755))
+        .tempdir_in(parent)
+        .map_err(failed("make a directory in", parent))?;
+    for (name, content) in
+        [(PATCH, patch), (REPORT, report.as_bytes()), (RECEIPT, &receipt), (INDEX, &index)]
+    {
+        write_file(&beside.path().join(name), content)?;
+    }
+    sync_directory(beside.path())?;
+    place(beside, directory, existing)?;
+    sync_directory(parent)?;
+    Ok(Digest::of(&index))
+}
+
+/// What stands at `directory` before anything is written.
+fn check(directory: &Path, existing: Existing) -> Result<(), BundleError> {
+    match fs::symlink_metadata(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed("look at", directory)(error)),
+        Ok(found) if !found.is_dir() => {
+            return Err(BundleError::NotDirectory { path: directory.to_owned() });
+        }
+        Ok(_) => {}
+    }
+    for entry in fs::read_dir(directory).map_err(failed("list", directory))? {
+        let entry = entry.map_err(failed("list", directory))?;
+        if existing == Existing::Refuse {
+            return Err(BundleError::NotEmpty { path: directory.to_owned() });
+        }
+        if entry.file_type().map_err(failed("look at", &entry.path()))?.is_dir() {
+            return Err(BundleError::NotBundle { path: directory.to_owned() });
+        }
+    }
+    Ok(())
+}
+
+/// Renames the finished directory to its place, exchanging it with what is there.
+fn place(
+    beside: tempfile::TempDir,
+    directory: &Path,
+    existing: Existing,
+) -> Result<(), BundleError> {
+    let rename = |flags| rustix::fs::renameat_with(CWD, beside.path(), CWD, directory, flags);
+    match rename(RenameFlags::NOREPLACE) {
+        Ok(()) => {
+            // There is nothing left to remove.
+            drop(beside.keep());
+            return Ok(());
+        }
+        Err(rustix::io::Errno::EXIST) => {}
+        Err(error) => return Err(failed("rename the bundle to", directory)(error.into())),
+    }
+    rename(RenameFlags::EXCHANGE)
+        .map_err(|error| failed("exchange the bundle with", directory)(error.into()))?;
+    // The old one, now under the temporary name, is looked at again: it may have been filled since.
+    if let Err(error) = check(beside.path(), existing) {
+        rename(RenameFlags::EXCHANGE)
+            .map_err(|error| failed("put back", directory)(error.into()))?;
+        return Err(match error {
+            BundleError::NotEmpty { .. } => BundleError::NotEmpty { path: directory.to_owned() },
+            BundleError::NotBundle { .. } => BundleError::NotBundle { path: directory.to_owned() },
+            other => other,
+        });
+    }
+    beside.close().map_err(failed("remove what was at", directory))
+}
+
+fn write_file(path: &Path, content: &[u8]) -> Result<(), BundleError> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o644)
+        .open(path)
+        .map_err(failed("make", path))?;
+    file.write_all(content).map_err(failed("write", path))?;
+    file.sync_all().map_err(failed("sync", path))
+}
+
+fn sync_directory(path: &Path) -> Result<(), BundleError> {
+    File::open(path).and_then(|opened| opened.sync_all()).map_err(failed("sync", path))
+}
+
+fn json<T: serde::Serialize>(file: &'static str, value: &T) -> Result<Vec<u8>, BundleError> {
+    let mut text =
+        serde_json::to_vec_pretty(value).map_err(|source| BundleError::Json { file, source })?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+fn failed(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> BundleError {
+    let path = path.to_owned();
+    move |source| BundleError::Io { operation, path, source }
+}

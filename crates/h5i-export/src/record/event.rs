@@ -1,0 +1,175 @@
+//! What a record says.
+
+use serde::{Deserialize, Serialize};
+
+use super::ByteText;
+use crate::digest::Digest;
+
+/// What happened; `kind` on the wire, its fields flat beside it. Unknown fields are refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum Event {
+    /// The box was made.
+    Create {
+        /// Its name.
+        name: String,
+        /// The base commit, in hex.
+        base: String,
+        /// The base tree, in hex.
+        tree: String,
+        /// The tier.
+        tier: String,
+        /// The profile's name.
+        profile: String,
+        /// The digest of the resolved policy.
+        policy: String,
+    },
+    /// The box came alive.
+    SessionStart {
+        /// The digest of the policy that holds.
+        policy: String,
+    },
+    /// The session ended in order.
+    SessionEnd,
+    /// A run was started.
+    RunStart {
+        /// Its arguments, bounded and redacted by [`Argv::bounded`].
+        argv: Vec<ByteText>,
+        /// How many arguments were left out or cut.
+        argv_cut: u32,
+        /// Its working directory in the box.
+        cwd: ByteText,
+        /// The tier.
+        tier: String,
+        /// The digest of the policy that holds for it.
+        policy: String,
+    },
+    /// A run ended.
+    RunEnd {
+        /// How it ended.
+        outcome: Outcome,
+        /// The exit code, when it exited.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
+        /// The signal, when one ended it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signal: Option<i32>,
+        /// The limit that stopped it, by its policy name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<String>,
+        /// How much of that limit was used, in the limit's unit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        used: Option<u64>,
+        /// How much was allowed, in the limit's unit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        allowed: Option<u64>,
+        /// Wall clock, in milliseconds.
+        wall_ms: u64,
+        /// Processor time of all its processes, in milliseconds.
+        cpu_ms: u64,
+        /// The largest resident set of one process, in bytes.
+        max_rss_bytes: u64,
+    },
+    /// A system call was refused.
+    RefusedCall {
+        /// Its name, or `#NUMBER`.
+        call: String,
+        /// Its scalar arguments; pointers are not followed.
+        args: Vec<u64>,
+        /// The process, as the box numbers it.
+        pid: u32,
+        /// The program, from the host's view.
+        program: ByteText,
+        /// The error that the caller got, by name.
+        errno: String,
+        /// How often, when equal calls were counted together.
+        count: u64,
+    },
+    /// What came before did not end in order: the supervisor died or the host went down.
+    CutOff {
+        /// Bytes of a half-written last line that were moved aside.
+        torn_bytes: u64,
+        /// Their digest.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        torn: Option<Digest>,
+    },
+    /// A bundle was written.
+    Export {
+        /// The digest of its `bundle.json`.
+        bundle: Digest,
+        /// The reviewed tree, in hex.
+        tree: String,
+    },
+    /// A remark of a person or of the host.
+    Note {
+        /// The remark.
+        text: ByteText,
+    },
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Outcome {
+    /// By itself, with a code.
+    Exited,
+    /// By a signal that h5i did not send.
+    Signaled,
+    /// By a limit.
+    Stopped,
+    /// It was refused before it began.
+    Refused,
+    /// Its supervisor died.
+    CutOff,
+}
+
+impl Outcome {
+    /// The word on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Exited => "exited",
+            Self::Signaled => "signaled",
+            Self::Stopped => "stopped",
+            Self::Refused => "refused",
+            Self::CutOff => "cut-off",
+        }
+    }
+}
+
+/// Arguments made fit for a record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Argv {
+    /// The arguments that are kept.
+    pub argv: Vec<ByteText>,
+    /// How many were left out or cut.
+    pub cut: u32,
+}
+
+impl Argv {
+    /// The most bytes of one argument that are kept.
+    pub const MAX_ARG: usize = 4096;
+    /// The most bytes of all arguments together that are kept.
+    pub const MAX_TOTAL: usize = 65_536;
+
+    /// Keeps what fits the two bounds and redacts secrets of known shapes.
+    pub fn bounded<'a>(args: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let mut kept = Self::default();
+        let mut left = Self::MAX_TOTAL;
+        for arg in args {
+            let fit = arg.len().min(Self::MAX_ARG);
+            // Empty arguments cost as well, or a million of them would fit.
+            if left <= fit {
+                kept.cut = kept.cut.saturating_add(1);
+                continue;
+            }
+            left -= fit + 1;
+            kept.cut = kept.cut.saturating_add(u32::from(fit < arg.len()));
+            kept.argv.push(ByteText::new(crate::secret::redact(&arg[..fit])));
+        }
+        kept
+    }
+}

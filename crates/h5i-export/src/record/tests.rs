@@ -1,0 +1,125 @@
+use super::{Argv, ByteText, Event, Lane, Outcome, Record, RecordError, Timestamp};
+use crate::digest::Digest;
+
+fn sample(event: Event) -> Record {
+    Record {
+        seq: 7,
+        at: Timestamp::from_unix_micros(1_777_644_131_482_913),
+        lane: Lane::Kernel,
+        run: Some(2),
+        event,
+        prev: Digest::of(b""),
+    }
+}
+
+#[test]
+fn every_kind_comes_back_from_its_line() {
+    let events = [
+        Event::Create {
+            name: "a".into(),
+            base: "4c".into(),
+            tree: "9b".into(),
+            tier: "process".into(),
+            profile: "default".into(),
+            policy: "sha256:00".into(),
+        },
+        Event::SessionStart { policy: "p".into() },
+        Event::SessionEnd,
+        Event::RunStart {
+            argv: vec![ByteText::new("npm"), ByteText::new(b"\xff".to_vec())],
+            argv_cut: 0,
+            cwd: ByteText::new("/work"),
+            tier: "process".into(),
+            policy: "p".into(),
+        },
+        Event::RunEnd {
+            outcome: Outcome::Stopped,
+            exit_code: None,
+            signal: None,
+            limit: Some("wall".into()),
+            used: Some(2),
+            allowed: Some(1),
+            wall_ms: 3,
+            cpu_ms: 4,
+            max_rss_bytes: 5,
+        },
+        Event::RefusedCall {
+            call: "ptrace".into(),
+            args: vec![16, u64::MAX],
+            pid: 88,
+            program: ByteText::new("/usr/bin/gdb"),
+            errno: "EPERM".into(),
+            count: 2,
+        },
+        Event::CutOff { torn_bytes: 3, torn: Some(Digest::of(b"abc")) },
+        Event::Export { bundle: Digest::of(b"b"), tree: "9b".into() },
+        Event::Note { text: ByteText::new("a\u{1b}\n\"b") },
+    ];
+    for event in events {
+        for run in [None, Some(2)] {
+            let record = Record { run, ..sample(event.clone()) };
+            let line = record.to_line().expect("json");
+            assert!(!line.contains('\n'), "{line}");
+            assert_eq!(Record::from_line(line.as_bytes()).expect(&line), record);
+        }
+    }
+}
+
+#[test]
+fn the_line_is_as_documented() {
+    let record = sample(Event::CutOff { torn_bytes: 0, torn: None });
+    assert_eq!(
+        record.to_line().expect("json"),
+        r#"{"v":1,"seq":7,"at":"2026-05-01T14:02:11.482913Z","lane":"kernel","run":2,"kind":"cut-off","torn_bytes":0,"prev":"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}"#
+    );
+}
+
+#[test]
+fn unknown_fields_other_versions_and_other_spellings_are_refused() {
+    let line = sample(Event::SessionStart { policy: "p".into() }).to_line().expect("json");
+    Record::from_line(line.as_bytes()).expect("the twin: the line as it was written");
+    let refused = |line: String| Record::from_line(line.as_bytes()).expect_err("refused");
+    assert!(matches!(
+        refused(line.replace("\"seq\"", "\"x\":1,\"seq\"")),
+        RecordError::Malformed(_)
+    ));
+    assert!(matches!(
+        refused(line.replace("session-start", "session-over")),
+        RecordError::Malformed(_)
+    ));
+    assert!(matches!(refused(line.replace(",\"seq\":7", "")), RecordError::Malformed(_)));
+    assert!(matches!(
+        refused(line.replace("\"v\":1", "\"v\":2")),
+        RecordError::Version { found: 2 }
+    ));
+    assert!(matches!(refused(line.replace("\"seq\":7", "\"seq\": 7")), RecordError::NotCanonical));
+    assert!(matches!(
+        refused(line.replace("\"seq\":7", "\"seq\":6,\"seq\":7")),
+        RecordError::NotCanonical
+    ));
+    assert!(matches!(
+        refused(line.replace("\"run\":2", "\"run\":null")),
+        RecordError::NotCanonical
+    ));
+}
+
+#[test]
+fn an_unknown_field_is_refused_on_a_kind_without_fields_too() {
+    let line = sample(Event::SessionEnd).to_line().expect("json");
+    Record::from_line(line.as_bytes()).expect("the twin: the line as it was written");
+    let more = line.replace("\"prev\"", "\"x\":1,\"prev\"");
+    Record::from_line(more.as_bytes()).expect_err("an unknown field");
+}
+
+#[test]
+fn arguments_are_bounded_and_their_number_is_known() {
+    let small = Argv::bounded([&b"npm"[..], b"test"]);
+    assert_eq!((small.argv.len(), small.cut), (2, 0));
+    let long = vec![b'a'; Argv::MAX_ARG + 1];
+    let one = Argv::bounded([&long[..]]);
+    assert_eq!((one.argv[0].as_bytes().len(), one.cut), (Argv::MAX_ARG, 1));
+    let empty = vec![&b""[..]; Argv::MAX_TOTAL * 2];
+    let many = Argv::bounded(empty);
+    assert!(many.argv.len() <= Argv::MAX_TOTAL);
+    assert_eq!(many.argv.len() + many.cut as usize, Argv::MAX_TOTAL * 2);
+}

@@ -1,0 +1,91 @@
+//! The runs of a box, from its records.
+
+use std::collections::BTreeMap;
+
+use crate::record::{ByteText, Event, Outcome, Record, Timestamp};
+
+/// One run.
+#[derive(Debug)]
+pub(super) struct Run<'a> {
+    pub(super) number: u64,
+    pub(super) argv: &'a [ByteText],
+    pub(super) argv_cut: u32,
+    pub(super) started: Timestamp,
+    pub(super) end: End<'a>,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub(super) enum End<'a> {
+    /// There is no record of its end, and the box goes on.
+    Open,
+    /// There is none, because the box was cut off.
+    CutOff,
+    Ended(&'a Event),
+}
+
+/// The runs in the order of their numbers.
+pub(super) fn runs(records: &[Record]) -> Vec<Run<'_>> {
+    let mut runs: BTreeMap<u64, Run<'_>> = BTreeMap::new();
+    for record in records {
+        match (&record.event, record.run) {
+            (Event::RunStart { argv, argv_cut, .. }, Some(number)) => {
+                let (argv_cut, started) = (*argv_cut, record.at);
+                runs.insert(number, Run { number, argv, argv_cut, started, end: End::Open });
+            }
+            (event @ Event::RunEnd { .. }, Some(number)) => {
+                if let Some(run) = runs.get_mut(&number) {
+                    run.end = End::Ended(event);
+                }
+            }
+            (Event::CutOff { .. }, _) => {
+                for run in runs.values_mut().filter(|run| matches!(run.end, End::Open)) {
+                    run.end = End::CutOff;
+                }
+            }
+            _ => {}
+        }
+    }
+    runs.into_values().collect()
+}
+
+impl Run<'_> {
+    /// Whether it came to an end of its own.
+    pub(super) fn is_complete(&self) -> bool {
+        match self.end {
+            End::Ended(Event::RunEnd { outcome, .. }) => {
+                matches!(outcome, Outcome::Exited | Outcome::Signaled)
+            }
+            End::Ended(_) | End::Open | End::CutOff => false,
+        }
+    }
+
+    /// How it ended, in words.
+    pub(super) fn ending(&self) -> String {
+        let End::Ended(Event::RunEnd { outcome, exit_code, signal, limit, used, allowed, .. }) =
+            self.end
+        else {
+            return match self.end {
+                End::CutOff => "was cut off".to_owned(),
+                _ => "has not ended".to_owned(),
+            };
+        };
+        let number =
+            |value: Option<i32>| value.map_or_else(|| "?".to_owned(), |value| value.to_string());
+        match outcome {
+            Outcome::Exited => format!("exit {}", number(*exit_code)),
+            Outcome::Signaled => format!("ended by signal {}", number(*signal)),
+            Outcome::Stopped => {
+                let limit = super::text::plain(limit.as_deref().unwrap_or("a limit"));
+                match (used, allowed) {
+                    (Some(used), Some(allowed)) => {
+                        format!("stopped by {limit} ({used} of {allowed})")
+                    }
+                    _ => format!("stopped by {limit}"),
+                }
+            }
+            Outcome::Refused => "was refused".to_owned(),
+            Outcome::CutOff => "was cut off".to_owned(),
+        }
+    }
+}

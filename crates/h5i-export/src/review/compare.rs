@@ -1,0 +1,438 @@
+//! The box's tree against the pinned base.
+
+use std::collections::BTreeMap;
+
+use git2::{FileMode, ObjectType, Oid};
+
+use super::refusal::{Refusal, RefusalRule};
+use super::reviewed::LeftBehind;
+use super::{Export, ReviewError};
+use crate::apply::{Edit, Edits};
+use crate::ignore::{Entry, IgnoreStack};
+use crate::path::{ExportPath, is_dot_git};
+use crate::store::{Store, StoreError};
+use crate::tree::{Content, Kind, Regular, Step, TreeSource, Walk, read_content};
+
+/// Everything that was read.
+#[derive(Debug, Default)]
+pub(super) struct Compared {
+    pub(super) edits: Edits,
+    pub(super) refusals: Vec<Refusal>,
+    /// Paths that the base does not have, as far as their names are good.
+    pub(super) added: Vec<ExportPath>,
+    /// Every symbolic link of the reviewed tree that was met.
+    pub(super) links: Vec<Vec<u8>>,
+    /// What stays in the box, by path.
+    pub(super) left: BTreeMap<Vec<u8>, LeftBehind>,
+    files: u64,
+    bytes: u64,
+}
+
+/// One entry of a base directory.
+#[derive(Clone, Copy, Debug)]
+struct Pinned {
+    id: Oid,
+    mode: i32,
+}
+
+impl Pinned {
+    fn is(self, mode: FileMode) -> bool {
+        self.mode == i32::from(mode)
+    }
+}
+
+/// A directory that the walk is in.
+struct Frame {
+    /// What the base has in it and the walk has not met yet.
+    base: BTreeMap<Vec<u8>, Pinned>,
+    untracked: Untracked,
+}
+
+/// What happens to entries that the base does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Untracked {
+    /// They are proposed unless a rule ignores them.
+    Proposed,
+    /// The directory is ignored; they stay, each under its own name.
+    Ignored,
+    /// They stay and are counted under this path.
+    Counted(Vec<u8>),
+}
+
+/// Files with several names, read when all names are counted: by device and inode.
+type Linked = BTreeMap<(u64, u64), Vec<(Vec<u8>, Option<Pinned>)>>;
+
+pub(super) fn compare(
+    export: &Export<'_>,
+    store: &Store,
+    tree: TreeSource,
+) -> Result<Compared, ReviewError> {
+    let TreeSource::Checkout { root } = tree;
+    let mut comparison = Comparison {
+        export,
+        store,
+        walk: Walk::new(root, export.limits)?,
+        frames: Vec::new(),
+        ignore: IgnoreStack::default(),
+        linked: Linked::new(),
+        out: Compared::default(),
+    };
+    comparison.enter(Some(export.base.tree), Untracked::Proposed)?;
+    comparison.run()?;
+    Ok(comparison.out)
+}
+
+struct Comparison<'e, 'a> {
+    export: &'e Export<'a>,
+    store: &'e Store,
+    walk: Walk,
+    frames: Vec<Frame>,
+    ignore: IgnoreStack,
+    linked: Linked,
+    out: Compared,
+}
+
+impl Comparison<'_, '_> {
+    fn run(&mut self) -> Result<(), ReviewError> {
+        loop {
+            match self.walk.next()? {
+                Step::Entry(kind) => self.entry(kind)?,
+                Step::Leave => {
+                    let directory = self.walk.path().to_vec();
+                    self.leave(&directory)?;
+                }
+                Step::End => {
+                    self.leave(b"")?;
+                    return self.read_linked();
+                }
+            }
+        }
+    }
+
+    /// Enters the directory at the walk's path with what the base has there.
+    fn enter(&mut self, tree: Option<Oid>, untracked: Untracked) -> Result<(), ReviewError> {
+        let mut base = BTreeMap::new();
+        if let Some(id) = tree {
+            for entry in self.store.tree(id)?.iter() {
+                let pinned = Pinned { id: entry.id(), mode: entry.filemode() };
+                base.insert(entry.name_bytes().to_vec(), pinned);
+            }
+        }
+        let rules = match base.get(&b".gitignore"[..]) {
+            Some(pinned) if !pinned.is(FileMode::Link) && !pinned.is(FileMode::Tree) => {
+                Some(self.store.blob(pinned.id)?)
+            }
+            _ => None,
+        };
+        self.ignore.push(self.walk.path(), rules.as_ref().map(git2::Blob::content));
+        self.frames.push(Frame { base, untracked });
+        Ok(())
+    }
+
+    /// What the base has in a directory and the box has not is deleted.
+    fn leave(&mut self, directory: &[u8]) -> Result<(), ReviewError> {
+        self.ignore.pop();
+        let Some(frame) = self.frames.pop() else { return Ok(()) };
+        for (name, pinned) in frame.base {
+            let path = join(directory, &name);
+            self.remove(&path, pinned)?;
+        }
+        Ok(())
+    }
+
+    /// Removes what the base has at `path`, except what the policy hides and submodules, which are
+    /// not in the box in the first place; returns whether everything went.
+    fn remove(&mut self, path: &[u8], pinned: Pinned) -> Result<bool, ReviewError> {
+        let mut all = true;
+        let mut rest = vec![(path.to_vec(), pinned)];
+        while let Some((path, pinned)) = rest.pop() {
+            if pinned.is(FileMode::Commit) || (self.export.hidden)(&path) {
+                all = false;
+            } else if pinned.is(FileMode::Tree) {
+                for entry in self.store.tree(pinned.id)?.iter() {
+                    let below = Pinned { id: entry.id(), mode: entry.filemode() };
+                    rest.push((join(&path, entry.name_bytes()), below));
+                }
+            } else {
+                self.count(0)?;
+                self.out.edits.add(&path, Edit::Remove);
+            }
+        }
+        Ok(all)
+    }
+
+    fn entry(&mut self, kind: Kind) -> Result<(), ReviewError> {
+        let path = self.walk.path().to_vec();
+        let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(&path).to_vec();
+        let Some(frame) = self.frames.last_mut() else { return Ok(()) };
+        if let Untracked::Counted(root) = &frame.untracked {
+            let root = root.clone();
+            return self.stay(root, kind, LeftBehind::Ignored { files: 0 });
+        }
+        // Whatever it is: a directory, a file, a link. It is not looked into.
+        if path == b".git" {
+            return Ok(());
+        }
+        let pinned = frame.base.remove(&name);
+        let parent_ignored = frame.untracked == Untracked::Ignored;
+        let entry = if kind == Kind::Directory { Entry::Directory } else { Entry::Other };
+        if (self.export.hidden)(&path) {
+            return match pinned {
+                Some(pinned) => self.hidden(path, pinned, kind),
+                None => self.stay(path, kind, LeftBehind::Hidden { files: 0 }),
+            };
+        }
+        let ignored = parent_ignored || self.ignore.ignores(&path, entry);
+        if pinned.is_none() && ignored {
+            return self.stay(path, kind, LeftBehind::Ignored { files: 0 });
+        }
+        if is_dot_git(&name) {
+            self.refuse(path, RefusalRule::NestedRepository);
+            return Ok(());
+        }
+        if pinned.is_none() {
+            match ExportPath::new(&path) {
+                Ok(good) => self.out.added.push(good),
+                Err(error) => {
+                    self.refuse(path, RefusalRule::Path(error.rule));
+                    return Ok(());
+                }
+            }
+        }
+        if let Some(pinned) = pinned
+            && pinned.is(FileMode::Commit)
+        {
+            // A submodule's directory, empty or not, stands for the commit of the base.
+            return match kind {
+                Kind::Directory => self.stay(path, kind, LeftBehind::Submodule { files: 0 }),
+                _ => {
+                    self.refuse(path, RefusalRule::Submodule);
+                    Ok(())
+                }
+            };
+        }
+        match kind {
+            Kind::Directory => self.directory(&path, pinned, ignored),
+            Kind::Special(special) => {
+                self.refuse(path, RefusalRule::Special(special));
+                Ok(())
+            }
+            Kind::Symlink => {
+                let Some(pinned) = self.replace_tree(&path, pinned)? else { return Ok(()) };
+                let target = self.walk.read_link()?;
+                self.out.links.push(path.clone());
+                self.propose(&path, pinned, &target, FileMode::Link)
+            }
+            Kind::File => {
+                let Some(pinned) = self.replace_tree(&path, pinned)? else { return Ok(()) };
+                self.file(&path, pinned)
+            }
+        }
+    }
+
+    fn directory(
+        &mut self,
+        path: &[u8],
+        pinned: Option<Pinned>,
+        ignored: bool,
+    ) -> Result<(), ReviewError> {
+        let untracked = if ignored { Untracked::Ignored } else { Untracked::Proposed };
+        self.walk.descend()?;
+        match pinned {
+            Some(tree) if tree.is(FileMode::Tree) => self.enter(Some(tree.id), untracked),
+            Some(file) => {
+                self.remove(path, file)?;
+                self.enter(None, untracked)
+            }
+            None => self.enter(None, untracked),
+        }
+    }
+
+    /// Makes way for a file or link where the base has a directory. `None` when something there
+    /// must stay; else the entry to compare with.
+    fn replace_tree(
+        &mut self,
+        path: &[u8],
+        pinned: Option<Pinned>,
+    ) -> Result<Option<Option<Pinned>>, ReviewError> {
+        match pinned {
+            Some(tree) if tree.is(FileMode::Tree) => {
+                if self.remove(path, tree)? {
+                    return Ok(Some(None));
+                }
+                self.refuse(path.to_vec(), RefusalRule::Hidden);
+                Ok(None)
+            }
+            other => Ok(Some(other)),
+        }
+    }
+
+    /// A hidden path of the base that is there: a directory may be, with anything of its own in
+    /// it that the base does not have.
+    fn hidden(&mut self, path: Vec<u8>, pinned: Pinned, kind: Kind) -> Result<(), ReviewError> {
+        if kind == Kind::Directory && pinned.is(FileMode::Tree) {
+            return self.stay(path, kind, LeftBehind::Hidden { files: 0 });
+        }
+        self.refuse(path, RefusalRule::Hidden);
+        Ok(())
+    }
+
+    /// Counts an entry under `root`; nothing of it is opened except, to count, directories.
+    fn stay(&mut self, root: Vec<u8>, kind: Kind, why: LeftBehind) -> Result<(), ReviewError> {
+        let left = self.out.left.entry(root.clone()).or_insert(why);
+        if kind == Kind::Directory {
+            self.walk.descend()?;
+            self.frames.push(Frame { base: BTreeMap::new(), untracked: Untracked::Counted(root) });
+            self.ignore.push(b"", None);
+        } else {
+            left.count_one();
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, path: &[u8], pinned: Option<Pinned>) -> Result<(), ReviewError> {
+        let opened = self.walk.open()?;
+        let Some(regular) = Regular::new(opened, path)? else {
+            self.refuse(path.to_vec(), RefusalRule::Unsteady);
+            return Ok(());
+        };
+        if regular.links > 1 {
+            self.linked.entry(regular.inode).or_default().push((path.to_vec(), pinned));
+            return Ok(());
+        }
+        self.regular(path, pinned, regular)
+    }
+
+    /// Reads the files with several names, now that it is known whether all of them are here.
+    fn read_linked(&mut self) -> Result<(), ReviewError> {
+        for (inode, names) in std::mem::take(&mut self.linked) {
+            let found = names.len() as u64;
+            for (path, pinned) in names {
+                let again = Regular::new(self.walk.open_again(&path)?, &path)?;
+                match again {
+                    Some(regular) if regular.inode == inode && regular.links <= found => {
+                        self.regular(&path, pinned, regular)?;
+                    }
+                    Some(regular) if regular.inode == inode => {
+                        let links = regular.links;
+                        self.refuse(path, RefusalRule::LinkedElsewhere { links, found });
+                    }
+                    _ => self.refuse(path, RefusalRule::Unsteady),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn regular(
+        &mut self,
+        path: &[u8],
+        pinned: Option<Pinned>,
+        regular: Regular,
+    ) -> Result<(), ReviewError> {
+        let bits = regular.mode & 0o7777;
+        if bits & 0o7000 != 0 {
+            self.refuse(path.to_vec(), RefusalRule::SetId { mode: bits });
+            return Ok(());
+        }
+        let mode = if bits & 0o100 == 0 { FileMode::Blob } else { FileMode::BlobExecutable };
+        let limit = self.export.policy.max_file.count();
+        let bytes = regular.size;
+        let too_large = RefusalRule::TooLarge { bytes, limit };
+        let could_be_equal = match pinned {
+            Some(pinned) if !pinned.is(FileMode::Link) => self.store.blob_size(pinned.id)? == bytes,
+            _ => false,
+        };
+        if bytes > limit && !could_be_equal {
+            self.refuse(path.to_vec(), too_large);
+            return Ok(());
+        }
+        match read_content(regular, path, self.store, &self.walk)? {
+            Content::Unsteady => self.refuse(path.to_vec(), RefusalRule::Unsteady),
+            Content::Bytes(content) => {
+                let same = pinned.is_some_and(|pinned| {
+                    Oid::hash_object(ObjectType::Blob, &content).is_ok_and(|id| id == pinned.id)
+                });
+                if bytes > limit && !same {
+                    self.refuse(path.to_vec(), too_large);
+                    return Ok(());
+                }
+                return self.propose(path, pinned, &content, mode);
+            }
+            Content::Stored(id) => {
+                if bytes > limit && pinned.is_none_or(|pinned| pinned.id != id) {
+                    self.refuse(path.to_vec(), too_large);
+                    return Ok(());
+                }
+                return self.set(path, pinned, id, bytes, mode);
+            }
+        }
+        Ok(())
+    }
+
+    fn propose(
+        &mut self,
+        path: &[u8],
+        pinned: Option<Pinned>,
+        content: &[u8],
+        mode: FileMode,
+    ) -> Result<(), ReviewError> {
+        let id =
+            Oid::hash_object(ObjectType::Blob, content).map_err(StoreError::git("hash a file"))?;
+        if pinned.is_none_or(|pinned| pinned.id != id) {
+            self.store.write(ObjectType::Blob, content)?;
+        }
+        self.set(path, pinned, id, content.len() as u64, mode)
+    }
+
+    /// Adds the edit if it is one: content and executable bit as in the base are none.
+    fn set(
+        &mut self,
+        path: &[u8],
+        pinned: Option<Pinned>,
+        id: Oid,
+        bytes: u64,
+        mode: FileMode,
+    ) -> Result<(), ReviewError> {
+        // A mode of old repositories: the same as a plain file for everybody but the tree's id.
+        let normal = |mode: i32| match mode {
+            mode if mode == i32::from(FileMode::BlobGroupWritable) => FileMode::Blob.into(),
+            mode => mode,
+        };
+        let same_mode = pinned.is_some_and(|pinned| normal(pinned.mode) == i32::from(mode));
+        let same_content = pinned.is_some_and(|pinned| pinned.id == id);
+        if same_mode && same_content {
+            return Ok(());
+        }
+        self.count(if same_content { 0 } else { bytes })?;
+        self.out.edits.add(path, Edit::Set(id, mode));
+        Ok(())
+    }
+
+    fn count(&mut self, bytes: u64) -> Result<(), ReviewError> {
+        self.out.files += 1;
+        self.out.bytes = self.out.bytes.saturating_add(bytes);
+        let policy = &self.export.policy;
+        if self.out.files > u64::from(policy.max_files) {
+            return Err(ReviewError::TooManyFiles {
+                found: self.out.files,
+                limit: policy.max_files,
+            });
+        }
+        if self.out.bytes > policy.max_total.count() {
+            let limit = policy.max_total.count();
+            return Err(ReviewError::TooManyBytes { found: self.out.bytes, limit });
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, path: Vec<u8>, rule: RefusalRule) {
+        if self.out.refusals.len() < Refusal::MAX {
+            self.out.refusals.push(Refusal { path, rule });
+        }
+    }
+}
+
+fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    if directory.is_empty() { name.to_vec() } else { [directory, b"/", name].concat() }
+}

@@ -1,0 +1,144 @@
+//! The patch between two trees.
+
+use git2::{Delta, DiffFindOptions, DiffFormat, DiffOptions, FileMode, Oid};
+
+use crate::store::{Store, StoreError};
+
+/// What happened to one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum ChangeKind {
+    /// It is new.
+    Added,
+    /// Its content changed.
+    Modified,
+    /// Only its executable bit changed.
+    Mode,
+    /// A file became a link or the reverse.
+    Type,
+    /// It has a new path, perhaps with changes.
+    Renamed,
+    /// It is gone.
+    Deleted,
+}
+
+/// One changed file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Change {
+    /// What happened.
+    pub kind: ChangeKind,
+    /// Its path; for a deleted one the path that it had.
+    pub path: Vec<u8>,
+    /// The path that a renamed file had.
+    pub old_path: Option<Vec<u8>>,
+    /// Its mode before, as git writes it (`0o100644`); 0 when it is new.
+    pub old_mode: u32,
+    /// Its mode after; 0 when it is gone.
+    pub new_mode: u32,
+    /// Its size after in bytes; 0 when it is gone.
+    pub bytes: u64,
+    /// Lines added; `None` for binary content.
+    pub added: Option<u64>,
+    /// Lines removed; `None` for binary content.
+    pub removed: Option<u64>,
+    pub(crate) old_id: Oid,
+    pub(crate) new_id: Oid,
+}
+
+/// The patch from `base` to `reviewed` and what it changes, in the order of the patch.
+pub(super) fn make(
+    store: &Store,
+    base: Oid,
+    reviewed: Oid,
+) -> Result<(Vec<u8>, Vec<Change>), StoreError> {
+    let (old, new) = (store.tree(base)?, store.tree(reviewed)?);
+    // Everything that a configuration could say is said here.
+    let mut options = DiffOptions::new();
+    options
+        .show_binary(true)
+        .id_abbrev(40)
+        .context_lines(3)
+        .interhunk_lines(0)
+        // Git takes a change of type only as a deletion and an addition.
+        .include_typechange(false)
+        .old_prefix("a/")
+        .new_prefix("b/");
+    let git = StoreError::git;
+    let mut diff = store
+        .repo
+        .diff_tree_to_tree(Some(&old), Some(&new), Some(&mut options))
+        .map_err(git("compare the trees"))?;
+    let mut find = DiffFindOptions::new();
+    find.renames(true).copies(false).rename_threshold(50).rename_limit(400);
+    diff.find_similar(Some(&mut find)).map_err(git("find renamed files"))?;
+    let mut changes: Vec<Change> = diff.deltas().map(|delta| change(&delta)).collect();
+    for (at, change) in changes.iter_mut().enumerate() {
+        let patch = git2::Patch::from_diff(&diff, at).map_err(git("make the patch of a file"))?;
+        if let Some(patch) = patch
+            && !patch.delta().flags().is_binary()
+        {
+            let (_, added, removed) = patch.line_stats().map_err(git("count lines"))?;
+            (change.added, change.removed) = (Some(added as u64), Some(removed as u64));
+        }
+        if change.new_mode != 0 && change.new_mode != u32::from(FileMode::Commit) {
+            change.bytes = store.blob_size(change.new_id)?;
+        }
+    }
+    let mut text = Vec::new();
+    diff.print(DiffFormat::Patch, |_, _, line| {
+        if matches!(line.origin(), ' ' | '+' | '-') {
+            text.extend_from_slice(&[line.origin() as u8]);
+        }
+        text.extend_from_slice(line.content());
+        true
+    })
+    .map_err(git("print the patch"))?;
+    Ok((text, join_type_changes(changes)))
+}
+
+/// A deletion and an addition of one path are a change of its type.
+fn join_type_changes(changes: Vec<Change>) -> Vec<Change> {
+    let mut joined: Vec<Change> = Vec::with_capacity(changes.len());
+    for mut change in changes {
+        match joined.last_mut() {
+            Some(last)
+                if last.path == change.path
+                    && last.kind == ChangeKind::Deleted
+                    && change.kind == ChangeKind::Added =>
+            {
+                change.kind = ChangeKind::Type;
+                change.removed = last.removed;
+                (change.old_mode, change.old_id) = (last.old_mode, last.old_id);
+                *last = change;
+            }
+            _ => joined.push(change),
+        }
+    }
+    joined
+}
+
+fn change(delta: &git2::DiffDelta<'_>) -> Change {
+    let (old, new) = (delta.old_file(), delta.new_file());
+    let path = |file: &git2::DiffFile<'_>| file.path_bytes().unwrap_or_default().to_vec();
+    let (old_mode, new_mode) = (u32::from(old.mode()), u32::from(new.mode()));
+    let kind = match delta.status() {
+        Delta::Added => ChangeKind::Added,
+        Delta::Deleted => ChangeKind::Deleted,
+        Delta::Renamed => ChangeKind::Renamed,
+        _ if old.id() == new.id() => ChangeKind::Mode,
+        _ => ChangeKind::Modified,
+    };
+    Change {
+        kind,
+        path: path(if kind == ChangeKind::Deleted { &old } else { &new }),
+        old_path: (kind == ChangeKind::Renamed).then(|| path(&old)),
+        old_mode: if kind == ChangeKind::Added { 0 } else { old_mode },
+        new_mode: if kind == ChangeKind::Deleted { 0 } else { new_mode },
+        bytes: 0,
+        added: None,
+        removed: None,
+        old_id: old.id(),
+        new_id: new.id(),
+    }
+}

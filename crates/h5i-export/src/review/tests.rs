@@ -1,0 +1,3 @@
+mod hostile;
+mod round_trip;
+mod rules;

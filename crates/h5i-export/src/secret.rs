@@ -1,0 +1,183 @@
+//! Secrets of known shapes.
+//!
+//! Prefixes that issuers publish so that scanners can find them, each with the alphabet and the
+//! least length of what follows. A secret without such a shape is not found.
+
+/// One known shape.
+struct Shape {
+    name: &'static str,
+    prefix: &'static [u8],
+    /// Which bytes may follow the prefix.
+    alphabet: fn(u8) -> bool,
+    /// How many must.
+    least: usize,
+}
+
+fn word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+fn dashed(byte: u8) -> bool {
+    word(byte) || byte == b'-'
+}
+fn dotted(byte: u8) -> bool {
+    dashed(byte) || byte == b'.'
+}
+fn upper(byte: u8) -> bool {
+    byte.is_ascii_uppercase() || byte.is_ascii_digit()
+}
+
+const fn shape(
+    name: &'static str,
+    prefix: &'static [u8],
+    alphabet: fn(u8) -> bool,
+    least: usize,
+) -> Shape {
+    Shape { name, prefix, alphabet, least }
+}
+
+const SHAPES: &[Shape] = &[
+    shape("cloud access key id", b"AKIA", upper, 16),
+    shape("cloud session key id", b"ASIA", upper, 16),
+    shape("code host token", b"ghp_", word, 36),
+    shape("code host token", b"gho_", word, 36),
+    shape("code host token", b"ghu_", word, 36),
+    shape("code host token", b"ghs_", word, 36),
+    shape("code host token", b"ghr_", word, 36),
+    shape("code host token", b"github_pat_", word, 22),
+    shape("code host token", b"glpat-", dashed, 20),
+    shape("model API key", b"sk-ant-", dashed, 24),
+    shape("model API key", b"sk-proj-", dashed, 24),
+    shape("model API key", b"sk-", word, 40),
+    shape("model hub token", b"hf_", word, 30),
+    shape("cloud API key", b"AIza", dashed, 35),
+    shape("chat token", b"xoxb-", dashed, 20),
+    shape("chat token", b"xoxp-", dashed, 20),
+    shape("chat token", b"xoxa-", dashed, 20),
+    shape("chat token", b"xapp-", dashed, 20),
+    shape("payment key", b"sk_live_", word, 20),
+    shape("payment key", b"rk_live_", word, 20),
+    shape("package token", b"npm_", word, 36),
+    shape("package token", b"pypi-AgE", dashed, 40),
+    shape("mail key", b"SG.", dotted, 50),
+    shape("signed web token", b"eyJhbGciOi", dotted, 60),
+    shape("age secret key", b"AGE-SECRET-KEY-1", upper, 50),
+];
+
+const KEY_BEGIN: &[u8] = b"-----BEGIN ";
+const KEY_END: &[u8] = b"PRIVATE KEY-----";
+
+/// One secret that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SecretFound {
+    /// What it looks like.
+    pub shape: &'static str,
+    /// The line, from 1.
+    pub line: usize,
+    /// Where it begins, in bytes.
+    pub start: usize,
+    /// Where it ends, in bytes; a private key's mark stands for the key.
+    pub end: usize,
+}
+
+/// Every secret of a known shape in `content`, in order.
+pub fn find_secrets(content: &[u8]) -> impl Iterator<Item = SecretFound> {
+    let mut at = 0;
+    let mut line = 1;
+    std::iter::from_fn(move || {
+        while at < content.len() {
+            let start = at;
+            if content[start] == b'\n' {
+                line += 1;
+            }
+            if let Some((shape, end)) = secret_at(content, start) {
+                at = end;
+                return Some(SecretFound { shape, line, start, end });
+            }
+            at += 1;
+        }
+        None
+    })
+}
+
+/// `content` with every secret of a known shape replaced by `[redacted: SHAPE]`.
+#[must_use]
+pub fn redact(content: &[u8]) -> Vec<u8> {
+    let mut clean = Vec::with_capacity(content.len());
+    let mut from = 0;
+    for found in find_secrets(content) {
+        clean.extend_from_slice(&content[from..found.start]);
+        clean.extend_from_slice(b"[redacted: ");
+        clean.extend_from_slice(found.shape.as_bytes());
+        clean.push(b']');
+        from = found.end;
+    }
+    clean.extend_from_slice(&content[from..]);
+    clean
+}
+
+/// The secret that begins at `start`, and where it ends.
+fn secret_at(content: &[u8], start: usize) -> Option<(&'static str, usize)> {
+    let rest = &content[start..];
+    // A cheap first look: no shape begins with another byte.
+    if !matches!(
+        rest.first(),
+        Some(b'A' | b'g' | b's' | b'r' | b'h' | b'x' | b'n' | b'p' | b'S' | b'e' | b'-')
+    ) {
+        return None;
+    }
+    if rest.starts_with(KEY_BEGIN) {
+        let head = &rest[..rest.len().min(80)];
+        let at = head.windows(KEY_END.len()).position(|window| window == KEY_END)?;
+        return Some(("private key", start + at + KEY_END.len()));
+    }
+    // A word that only happens to contain the prefix is not one.
+    if start.checked_sub(1).and_then(|at| content.get(at)).copied().is_some_and(word) {
+        return None;
+    }
+    SHAPES.iter().find_map(|shape| {
+        let tail = rest.strip_prefix(shape.prefix)?;
+        let length = tail.iter().take_while(|&&byte| (shape.alphabet)(byte)).count();
+        (length >= shape.least).then(|| (shape.name, start + shape.prefix.len() + length))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SHAPES, find_secrets, redact};
+
+    #[test]
+    fn every_shape_is_found_with_its_line_and_redacted() {
+        for shape in SHAPES {
+            let secret = [shape.prefix, &b"A".repeat(shape.least)].concat();
+            let text = [b"first\nkey = \"", &secret[..], b"\"\nlast\n"].concat();
+            let found: Vec<_> = find_secrets(&text).collect();
+            assert_eq!(found.len(), 1, "{}", shape.name);
+            assert_eq!((found[0].line, &text[found[0].start..found[0].end]), (2, &secret[..]));
+            let clean = redact(&text);
+            assert!(!clean.windows(secret.len()).any(|window| window == secret));
+            assert!(
+                clean.starts_with(b"first\nkey = \"[redacted: ") && clean.ends_with(b"]\"\nlast\n")
+            );
+        }
+    }
+
+    #[test]
+    fn a_private_key_is_found_by_its_first_line() {
+        let text = format!("x\n{}OPENSSH {}\nabc", "-----BEGIN ", "PRIVATE KEY-----");
+        assert_eq!(find_secrets(text.as_bytes()).map(|found| found.line).collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn shorter_ones_and_words_around_a_prefix_are_left() {
+        for shape in SHAPES {
+            let short = [shape.prefix, &b"A".repeat(shape.least - 1)].concat();
+            let inside = [b"x", shape.prefix, &b"A".repeat(shape.least)].concat();
+            assert_eq!(redact(&inside), inside, "{}", shape.name);
+            if shape.prefix != b"sk-ant-" && shape.prefix != b"sk-proj-" {
+                assert_eq!(redact(&short), short, "{}", shape.name);
+            }
+        }
+        assert_eq!(redact(b"-----BEGIN PUBLIC KEY-----"), b"-----BEGIN PUBLIC KEY-----");
+    }
+}
