@@ -23,8 +23,9 @@ use crate::session::Session;
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub enum Stdio {
-    /// The caller's own. Pipes and plain files are handed in for input; everything else, terminals
-    /// above all, is carried by the supervisor, so that the box never holds it.
+    /// The caller's own. A pipe is handed in for input; everything else, terminals and files above
+    /// all, is carried by the supervisor, so that the box never holds it. What is carried is read
+    /// ahead: bytes that the run did not read are gone for the caller as well.
     #[default]
     Inherit,
     /// The box's null device.

@@ -39,6 +39,8 @@ pub struct Plan {
 pub(crate) struct RunDefaults {
     pub(crate) limits: Limits,
     pub(crate) environment: Vec<(String, String)>,
+    /// For a root caller: the host id that owns what is handed to a run.
+    pub(crate) owner: Option<u32>,
 }
 
 /// Kernel that has everything but Landlock's newer rights: `mount_setattr` (5.12), Landlock (5.13).
@@ -134,6 +136,7 @@ impl Plan {
             runs: Arc::new(RunDefaults {
                 limits: policy.limits.clone(),
                 environment: environment(policy),
+                owner: facts.is_root().then_some(uid),
             }),
             root_caller: facts.is_root(),
             sockets: 0,
@@ -145,7 +148,7 @@ impl Plan {
         Self {
             steps,
             enforcement: Enforcement::default(),
-            runs: Arc::new(RunDefaults { limits, environment: Vec::new() }),
+            runs: Arc::new(RunDefaults { limits, environment: Vec::new(), owner: None }),
             root_caller: false,
             sockets: 0,
         }

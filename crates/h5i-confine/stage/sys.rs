@@ -10,6 +10,7 @@ pub mod nr {
     pub const POLL_LIKE: usize = 271;
     pub const MMAP: usize = 9;
     pub const MUNMAP: usize = 11;
+    pub const RT_SIGACTION: usize = 13;
     pub const RT_SIGPROCMASK: usize = 14;
     pub const SENDMSG: usize = 46;
     pub const RECVMSG: usize = 47;
@@ -36,6 +37,7 @@ pub mod nr {
     pub const POLL_LIKE: usize = 73;
     pub const MMAP: usize = 222;
     pub const MUNMAP: usize = 215;
+    pub const RT_SIGACTION: usize = 134;
     pub const RT_SIGPROCMASK: usize = 135;
     pub const SENDMSG: usize = 211;
     pub const RECVMSG: usize = 212;
