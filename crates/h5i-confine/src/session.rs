@@ -23,7 +23,7 @@ use crate::plan::{Plan, RunDefaults, SocketSlot};
 use crate::step::{BindKind, Step};
 use crate::sys;
 use crate::watch;
-use crate::wire::{MAX_FDS, MSG_DESCRIPTOR, MSG_FAILED, MSG_READY, MSG_SLOTS, Message};
+use crate::wire::{MAX_FDS, MSG_DESCRIPTOR, MSG_FAILED, MSG_READY, MSG_SLOTS, Message, SLOTS};
 
 /// A box that is alive. Its runs share namespaces and one Landlock domain: they may signal each
 /// other and talk over `localhost`, as at home.
@@ -199,6 +199,10 @@ impl Drop for Session {
     }
 }
 
+/// Slots that the list of a root caller's box has for parts of the host; the rest is for what its
+/// steps open.
+const MOST_SOURCES: usize = SLOTS - 64;
+
 /// For a root caller: takes hold of every granted part of the host before root is given up, because
 /// the box's own id may not be able to walk there. Yields the descriptors and their steps.
 fn sources(plan: &Plan) -> Result<(Vec<OwnedFd>, Vec<usize>), StartError> {
@@ -211,6 +215,10 @@ fn sources(plan: &Plan) -> Result<(Vec<OwnedFd>, Vec<usize>), StartError> {
         if let Step::Bind { source, access, kind, .. } = step
             && *kind != BindKind::Device
         {
+            if fds.len() == MOST_SOURCES {
+                let source = io::Error::from_raw_os_error(libc::E2BIG);
+                return Err(StartError::Prepare { what: "pass so many parts of the host", source });
+            }
             let attributes = compile::bind_attributes(*access, *kind);
             fds.push(take_hold(source, attributes)?);
             steps.push(index);

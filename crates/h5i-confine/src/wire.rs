@@ -7,7 +7,7 @@
 /// First word of every list; a list with another one is not executed.
 pub(crate) const MAGIC: u32 = 0x6835_6931;
 /// Number of slots a list may use for descriptors.
-pub(crate) const SLOTS: usize = 256;
+pub(crate) const SLOTS: usize = 1024;
 /// "No slot": the result of the call is dropped.
 pub(crate) const NO_SLOT: u16 = u16::MAX;
 
