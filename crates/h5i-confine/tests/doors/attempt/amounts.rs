@@ -1,7 +1,5 @@
 //! Attempts on budgets.
 
-use std::time::{Duration, Instant};
-
 use super::{Attempt, number};
 use crate::call::{A, Outcome, call, fork, leave, open, wait};
 
@@ -15,7 +13,6 @@ pub(crate) const ALL: &[(&str, Attempt)] = &[
         }
         Ok(a[0].to_owned())
     }),
-    ("burn-unwaited", |a| burn_unwaited(number(a[0]))),
     ("refuse-many", |a| {
         for _ in 0..number(a[0]) {
             if call(libc::SYS_setns, &mut [A::N(-1), A::N(0)]) != Err(libc::EPERM) {
@@ -57,23 +54,6 @@ fn fork_until(most: i64) -> Outcome {
         wait(pid);
     }
     Ok(format!("{forked}{refused}"))
-}
-
-/// Uses processor time in children of 20 ms each that end as nobody's.
-fn burn_unwaited(milliseconds: i64) -> Outcome {
-    let child = Duration::from_millis(20);
-    // SAFETY: SIG_IGN is no function of this program's.
-    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
-    for _ in 0..milliseconds / 20 {
-        let pid = fork();
-        if pid == 0 {
-            let started = Instant::now();
-            while started.elapsed() < child {}
-            leave(0);
-        }
-        wait(pid);
-    }
-    Ok(String::new())
 }
 
 /// Threads that make a refused call and are killed while they wait for the answer.
