@@ -6,10 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use h5i_confine::{
-    Access, Event, EventSink, FilterProgram, Layout, Plan, RefusedCall, Session, SinkClosed, Step,
-    system_grants,
+    Access, Event, EventSink, FilterProgram, Layout, Output, Plan, RefusedCall, Session,
+    SinkClosed, Step, system_grants,
 };
 use h5i_policy::{Debuggers, GrantOrigin, HostPath, NetMode, ReadGrant, ResolvedPolicy};
 use h5i_testkit::BoxDirs;
@@ -61,6 +62,33 @@ struct Running {
     session: Session,
     sink: Arc<Recorder>,
     filter: FilterProgram,
+}
+
+/// A plan with directories and a record of its own.
+#[derive(Debug)]
+pub(crate) struct Fresh {
+    pub(crate) dirs: BoxDirs,
+    pub(crate) plan: Plan,
+    pub(crate) sink: Arc<Recorder>,
+}
+
+impl Fresh {
+    pub(crate) fn start(&self) -> Session {
+        self.plan.start(Arc::clone(&self.sink) as Arc<dyn EventSink>).unwrap()
+    }
+
+    /// Runs a shell's line in a session of its own, to its end.
+    pub(crate) fn shell(&self, line: &str) -> (Output, Duration) {
+        let started = Instant::now();
+        let output = self.plan.command("/bin/sh").args(["-c", line]).output().unwrap();
+        (output, started.elapsed())
+    }
+
+    /// Makes an attempt in a session of its own.
+    pub(crate) fn attempt(&self, attempt: &[&str]) -> Output {
+        let program = format!("{TOOLS}/attempt");
+        self.plan.command(program).arg("attempt").args(attempt).output().unwrap()
+    }
 }
 
 /// The host's files, and the boxes, started when they are first asked for.
@@ -183,6 +211,15 @@ impl World {
             let session = plan.start(Arc::clone(&sink) as Arc<dyn EventSink>).unwrap();
             Running { dirs, session, sink, filter: filter.unwrap() }
         })
+    }
+
+    /// A box of its own, not started.
+    pub(crate) fn fresh(&self, change: impl FnOnce(&mut ResolvedPolicy)) -> Fresh {
+        let dirs = BoxDirs::new().unwrap();
+        let mut policy = policy();
+        change(&mut policy);
+        let plan = Plan::for_host(&policy, &self.layout(&dirs)).unwrap();
+        Fresh { dirs, plan, sink: Arc::new(Recorder::default()) }
     }
 
     /// A layout on these directories, with the attempting program.
