@@ -42,7 +42,7 @@ pub(crate) fn bind_attributes(access: Access, kind: BindKind) -> [u64; 4] {
 pub(crate) fn compile(steps: &[Step], received: &[usize]) -> List {
     let count = u16::try_from(received.len()).unwrap_or(u16::MAX);
     let mut compiler =
-        Compiler { list: List::receiving(count), made: BTreeSet::new(), network: None };
+        Compiler { list: List::receiving(count), made: BTreeSet::new(), network: None, host: None };
     compiler.made.insert(PathBuf::from("/"));
     for (index, step) in steps.iter().enumerate() {
         compiler.list.begin_step(u32::try_from(index).unwrap_or(u32::MAX));
@@ -61,6 +61,8 @@ struct Compiler {
     made: BTreeSet<PathBuf>,
     /// Over which the stage will send the network namespace.
     network: Option<Slot>,
+    /// The host's root, where it has no path.
+    host: Option<Slot>,
 }
 
 impl Compiler {
@@ -101,6 +103,7 @@ impl Compiler {
                 self.list.close(slot);
             }
             Step::EmptyRoot => self.empty_root(),
+            Step::PreparedRoot { source: from, paths } => self.prepared_root(from, source, paths),
             Step::Directory { path } => self.directory(path),
             Step::File { path, content } => {
                 self.parents(path);
@@ -139,6 +142,7 @@ impl Compiler {
                 let null = Path::new("/dev/null");
                 self.bind(null, None, path, Access::Read, BindKind::Device);
             }
+            Step::LeaveHost if self.host.is_some() => self.leave_covering_host(),
             Step::LeaveHost => {
                 let host = self.path(HOST);
                 let detach = Arg::Value(libc::MNT_DETACH as u64);
@@ -269,6 +273,42 @@ impl Compiler {
         self.list.call(libc::SYS_chdir, &[root]);
     }
 
+    /// Puts a prepared directory in the place of the root. The host's root ends up mounted over it:
+    /// no path leads there, the descriptor in `self.host` does.
+    fn prepared_root(&mut self, from: &Path, received: Option<Slot>, paths: &BTreeSet<PathBuf>) {
+        self.list.call(libc::SYS_umask, &[Arg::Value(0o022)]);
+        let root = self.path("/");
+        let flags = Arg::Value((libc::O_PATH | libc::O_DIRECTORY) as u64 | CLOEXEC);
+        let host = self.list.open(libc::SYS_openat, &[AT_FDCWD, root, flags, NONE]);
+        let tree = received.unwrap_or_else(|| {
+            let from = self.path(from);
+            let flags = Arg::Value(OPEN_TREE_CLONE | CLOEXEC);
+            self.list.open(libc::SYS_open_tree, &[AT_FDCWD, from, flags])
+        });
+        let (empty, base) = (self.path(""), self.path("/tmp"));
+        let flags = Arg::Value(MOVE_MOUNT_F_EMPTY_PATH);
+        self.list.call(libc::SYS_move_mount, &[Arg::Slot(tree), empty, AT_FDCWD, base, flags]);
+        self.list.close(tree);
+        self.list.call(libc::SYS_chdir, &[base]);
+        let here = self.path(".");
+        self.list.call(libc::SYS_pivot_root, &[here, here]);
+        self.list.call(libc::SYS_chdir, &[root]);
+        self.host = Some(host);
+        self.made.extend(paths.iter().cloned());
+    }
+
+    fn leave_covering_host(&mut self) {
+        if let Some(host) = self.host.take() {
+            self.list.call(libc::SYS_fchdir, &[Arg::Slot(host)]);
+            let here = self.path(".");
+            let detach = Arg::Value(libc::MNT_DETACH as u64);
+            self.list.call(libc::SYS_umount2, &[here, detach]);
+            let root = self.path("/");
+            self.list.call(libc::SYS_chdir, &[root]);
+            self.list.call(libc::SYS_close, &[Arg::Slot(host)]);
+        }
+    }
+
     fn directory(&mut self, path: &Path) {
         self.parents(path);
         if self.made.insert(path.to_owned()) {
@@ -296,7 +336,7 @@ impl Compiler {
     ) {
         if kind == BindKind::Directory {
             self.directory(target);
-        } else if !target.starts_with("/proc") {
+        } else if !target.starts_with("/proc") && self.made.insert(target.to_owned()) {
             self.parents(target);
             let path = self.path(target);
             let args = [AT_FDCWD, path, Arg::Value(u64::from(libc::S_IFREG) | 0o644), NONE];
@@ -304,11 +344,13 @@ impl Compiler {
         }
         let empty = self.path("");
         let slot = received.unwrap_or_else(|| {
-            let mut host = PathBuf::from(HOST);
-            host.push(source.strip_prefix("/").unwrap_or(source));
-            let host = self.path(host);
+            let below = source.strip_prefix("/").unwrap_or(source);
+            let (from, path) = match self.host {
+                Some(host) => (Arg::Slot(host), self.path(below)),
+                None => (AT_FDCWD, self.path(Path::new(HOST).join(below))),
+            };
             let flags = OPEN_TREE_CLONE | CLOEXEC | AT_RECURSIVE;
-            let slot = self.list.open(libc::SYS_open_tree, &[AT_FDCWD, host, Arg::Value(flags)]);
+            let slot = self.list.open(libc::SYS_open_tree, &[from, path, Arg::Value(flags)]);
             let attributes = Arg::Data(self.list.words(&bind_attributes(access, kind)));
             let flags = Arg::Value(AT_EMPTY_PATH | AT_RECURSIVE);
             let args = [Arg::Slot(slot), empty, flags, attributes, Arg::Value(32)];

@@ -1,5 +1,6 @@
 //! From a policy to what will be done on this host, step by step.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5i_policy::{LandlockMode, Limits, Namespaces, NetMode, ResolvedPolicy, Tier};
@@ -11,6 +12,7 @@ use crate::event::{EventSink, NoSink};
 use crate::host::{HostFacts, UserNamespaces};
 use crate::landlock;
 use crate::layout::{BOX_ID, HOME, Layout, WORKSPACE};
+use crate::prepared::{self, Shape};
 use crate::root;
 use crate::seccomp;
 use crate::session::Session;
@@ -31,6 +33,7 @@ pub struct Plan {
     enforcement: Enforcement,
     pub(crate) runs: Arc<RunDefaults>,
     pub(crate) root_caller: bool,
+    pub(crate) prepared_root: Option<(PathBuf, String, Shape)>,
     sockets: u32,
 }
 
@@ -99,9 +102,23 @@ impl Plan {
         steps.push(Step::BecomeInit { network });
         steps.push(Step::DetachMounts);
         steps.push(Step::Hostname { name: "box".to_owned() });
+        let mut prepared_root = None;
         let (root, writable) = root::steps(policy, layout, facts)?;
         let binds = root.iter().filter(|s| matches!(s, Step::Bind { .. })).count();
         enforcement.add("private root", State::On, format!("{binds} mounts granted"));
+        let root = match &layout.prepared_roots {
+            Some(cache) => {
+                let (shape, rest) = prepared::split(root);
+                let name = shape.name();
+                let source = cache.join(&name);
+                let paths = shape.paths().map(Path::to_owned).collect();
+                prepared_root = Some((cache.clone(), name, shape));
+                let first = Step::PreparedRoot { source, paths };
+                let rest = rest.into_iter().filter(|step| *step != Step::EmptyRoot);
+                std::iter::once(first).chain(rest).collect()
+            }
+            None => root,
+        };
         steps.extend(root);
         if network == NetworkNamespace::Own {
             steps.extend([Step::EnterNetwork, Step::LoopbackUp]);
@@ -139,6 +156,7 @@ impl Plan {
                 owner: facts.is_root().then_some(uid),
             }),
             root_caller: facts.is_root(),
+            prepared_root,
             sockets: 0,
         })
     }
@@ -150,6 +168,7 @@ impl Plan {
             enforcement: Enforcement::default(),
             runs: Arc::new(RunDefaults { limits, environment: Vec::new(), owner: None }),
             root_caller: false,
+            prepared_root: None,
             sockets: 0,
         }
     }

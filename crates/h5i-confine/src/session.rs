@@ -18,6 +18,7 @@ use crate::control;
 use crate::enforcement::Enforcement;
 use crate::error::StartError;
 use crate::event::EventSink;
+use crate::layout::Access;
 use crate::outcome::{Outcome, Stop, Usage};
 use crate::plan::{Plan, RunDefaults, SocketSlot};
 use crate::step::{BindKind, Step};
@@ -112,6 +113,12 @@ impl Session {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .map_err(prepare("make a control socket"))?;
+        if let Some((cache, name, shape)) = &plan.prepared_root {
+            shape.ensure(cache, name).map_err(|source| StartError::Prepare {
+                what: "prepare the root directory",
+                source,
+            })?;
+        }
         let (sources, received) = sources(plan)?;
         let list = compile::compile(plan.steps(), &received)
             .seal()
@@ -212,17 +219,21 @@ fn sources(plan: &Plan) -> Result<(Vec<OwnedFd>, Vec<usize>), StartError> {
         return Ok((fds, steps));
     }
     for (index, step) in plan.steps().iter().enumerate() {
-        if let Step::Bind { source, access, kind, .. } = step
-            && *kind != BindKind::Device
-        {
-            if fds.len() == MOST_SOURCES {
-                let source = io::Error::from_raw_os_error(libc::E2BIG);
-                return Err(StartError::Prepare { what: "pass so many parts of the host", source });
+        let (source, attributes) = match step {
+            Step::Bind { source, access, kind, .. } if *kind != BindKind::Device => {
+                (source, compile::bind_attributes(*access, *kind))
             }
-            let attributes = compile::bind_attributes(*access, *kind);
-            fds.push(take_hold(source, attributes)?);
-            steps.push(index);
+            Step::PreparedRoot { source, .. } => {
+                (source, compile::bind_attributes(Access::Read, BindKind::Directory))
+            }
+            _ => continue,
+        };
+        if fds.len() == MOST_SOURCES {
+            let source = io::Error::from_raw_os_error(libc::E2BIG);
+            return Err(StartError::Prepare { what: "pass so many parts of the host", source });
         }
+        fds.push(take_hold(source, attributes)?);
+        steps.push(index);
     }
     Ok((fds, steps))
 }

@@ -1,5 +1,6 @@
 //! The steps of a plan: what is executed, what `explain` prints, what the enforcement report says.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -62,6 +63,13 @@ pub enum Step {
     },
     /// Put an empty file system at the root; the host's stands below `/.host` until it is left.
     EmptyRoot,
+    /// Mount a root directory that was prepared; the host's stands over it until it is left.
+    PreparedRoot {
+        /// Where it is kept on the host.
+        source: PathBuf,
+        /// What is in it.
+        paths: BTreeSet<PathBuf>,
+    },
     /// Make a directory and its parents.
     Directory {
         /// Where.
@@ -213,6 +221,9 @@ impl Step {
             Self::LoopbackUp => "a server in the box answers on localhost",
             Self::Socket { .. } => "the supervisor serves it from outside",
             Self::EmptyRoot => "what is not granted does not exist",
+            Self::PreparedRoot { .. } => {
+                "what is not granted does not exist; made once for all sessions of this shape"
+            }
             Self::Directory { .. } | Self::Link { .. } => "the shape that programs expect",
             Self::File { .. } => "written for the box, nothing of the host's",
             Self::Bind { access: Access::Read, .. } => "granted for reading",
@@ -260,6 +271,9 @@ impl fmt::Display for Step {
                 write!(f, "make a socket ({domain}, {kind}, {protocol}) for the supervisor")
             }
             Self::EmptyRoot => f.write_str("pivot to an empty root"),
+            Self::PreparedRoot { source, paths } => {
+                write!(f, "pivot to the root {}, {} entries", source.display(), paths.len())
+            }
             Self::Directory { path } => write!(f, "make directory {}", path.display()),
             Self::File { path, content } => {
                 write!(f, "write {} ({} bytes)", path.display(), content.len())
