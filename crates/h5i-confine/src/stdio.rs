@@ -113,5 +113,5 @@ fn is_null_device(fd: &OwnedFd) -> io::Result<bool> {
 /// reading, its owner changes its mode, times and attributes and learns its name.
 fn may_hand_in(fd: &OwnedFd) -> io::Result<bool> {
     const PIPEFS_MAGIC: i64 = 0x5049_5045;
-    Ok(i64::from(fstatfs(fd)?.f_type) == PIPEFS_MAGIC)
+    Ok(fstatfs(fd)?.f_type == PIPEFS_MAGIC)
 }
