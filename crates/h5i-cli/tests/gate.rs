@@ -3,6 +3,7 @@
     clippy::disallowed_methods,
     reason = "the program under test and git are run as a person would"
 )]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
