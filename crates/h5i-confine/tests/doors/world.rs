@@ -183,6 +183,10 @@ impl World {
         &self.running(variant).filter
     }
 
+    pub(crate) fn session(&self, variant: Variant) -> &Session {
+        &self.running(variant).session
+    }
+
     fn running(&self, variant: Variant) -> &Running {
         self.boxes[&variant].get_or_init(|| {
             let dirs = BoxDirs::new().unwrap();
