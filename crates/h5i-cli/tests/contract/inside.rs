@@ -1,7 +1,5 @@
 //! J5 and J7: nothing in the box loosens it, and h5i in the box reaches nothing of the host.
 
-use std::path::Path;
-
 use crate::stand::{H5I, Stand};
 
 /// What is enforced, as `status` tells it.
