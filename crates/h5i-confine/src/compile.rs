@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::layout::Access;
+use crate::layout::{Access, OVERLAY_WORK, UPPER};
 use crate::list::{Arg, Data, List, Slot};
 use crate::step::{BindKind, FilterProgram, LandlockRules, Step};
 use crate::wire::{OP_BECOME_INIT, OP_SERVE};
@@ -105,6 +105,7 @@ impl Compiler {
             Step::Bind { source: from, target, access, kind } => {
                 self.bind(from, source, target, *access, *kind);
             }
+            Step::Overlay { target, lowers, area } => self.overlay(target, lowers, area),
             Step::Scratch { path, mode } => {
                 self.directory(path);
                 self.mount(
@@ -130,13 +131,7 @@ impl Compiler {
                 let null = Path::new("/dev/null");
                 self.bind(null, None, path, Access::Read, BindKind::Device);
             }
-            Step::LeaveHost => {
-                let host = self.path(HOST);
-                let detach = Arg::Value(libc::MNT_DETACH as u64);
-                self.list.call(libc::SYS_umount2, &[host, detach]);
-                let remove = Arg::Value(libc::AT_REMOVEDIR as u64);
-                self.list.call(libc::SYS_unlinkat, &[AT_FDCWD, host, remove]);
-            }
+            Step::LeaveHost => self.leave(Path::new(HOST)),
             Step::SealRoot => {
                 let root = self.path("/");
                 let attributes =
@@ -264,7 +259,7 @@ impl Compiler {
         access: Access,
         kind: BindKind,
     ) {
-        if kind == BindKind::Directory {
+        if matches!(kind, BindKind::Directory | BindKind::Layer) {
             self.directory(target);
         } else if !target.starts_with("/proc") {
             self.parents(target);
@@ -290,6 +285,45 @@ impl Compiler {
         let args = [Arg::Slot(slot), empty, AT_FDCWD, target, flags];
         self.list.call(libc::SYS_move_mount, &args);
         self.list.close(slot);
+    }
+
+    fn overlay(&mut self, target: &Path, lowers: &[PathBuf], area: &Path) {
+        self.directory(target);
+        let mut options = b"userxattr,lowerdir=".to_vec();
+        for (number, lower) in lowers.iter().enumerate() {
+            if number > 0 {
+                options.push(b':');
+            }
+            options.extend_from_slice(lower.as_os_str().as_bytes());
+        }
+        for (option, name) in [(",upperdir=", UPPER), (",workdir=", OVERLAY_WORK)] {
+            options.extend_from_slice(option.as_bytes());
+            options.extend_from_slice(area.join(name).as_os_str().as_bytes());
+        }
+        let kind = Arg::Data(self.list.string(b"overlay"));
+        let options = Arg::Data(self.list.string(&options));
+        let flags = Arg::Value(libc::MS_NOSUID | libc::MS_NODEV);
+        let target = self.path(target);
+        self.list.call(libc::SYS_mount, &[kind, target, kind, flags, options]);
+        for place in lowers.iter().map(PathBuf::as_path).chain([area]) {
+            self.leave(place);
+            self.made.remove(place);
+        }
+        if let Some(above) = area.parent() {
+            self.made.remove(above);
+            let above = self.path(above);
+            let remove = Arg::Value(libc::AT_REMOVEDIR as u64);
+            self.list.call(libc::SYS_unlinkat, &[AT_FDCWD, above, remove]);
+        }
+    }
+
+    /// Unmounts what stands at `path` and removes the directory.
+    fn leave(&mut self, path: &Path) {
+        let path = self.path(path);
+        let detach = Arg::Value(libc::MNT_DETACH as u64);
+        self.list.call(libc::SYS_umount2, &[path, detach]);
+        let remove = Arg::Value(libc::AT_REMOVEDIR as u64);
+        self.list.call(libc::SYS_unlinkat, &[AT_FDCWD, path, remove]);
     }
 
     fn drop_capabilities(&mut self, last: u32) {
