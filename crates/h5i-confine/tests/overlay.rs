@@ -79,7 +79,7 @@ fn writes_go_to_the_upper_layer_and_the_lower_ones_stay() {
     world.sh("echo changed > dir/file; rm shared; echo new > dir/new");
     assert_eq!(read(&world.lowers[1].join("dir/file")), "pristine");
     assert_eq!(read(&world.lowers[0].join("shared")), "top");
-    assert!(!world.lowers[1].join("dir/new").exists());
+    assert!(!world.lowers[1].join("dir/new").try_exists().unwrap());
     let upper = world.area().join(UPPER);
     assert_eq!(read(&upper.join("dir/file")), "changed\n");
     assert_eq!(read(&upper.join("dir/new")), "new\n");
