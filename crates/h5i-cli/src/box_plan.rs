@@ -7,7 +7,7 @@ use h5i_policy::{NetMode, ResolvedPolicy, Unenforced, unenforced};
 
 use crate::failure::{Failure, Kind};
 use crate::shown::Shown;
-use crate::store::HostId;
+use crate::store::{HostId, Store};
 use crate::workspace::{ObjectMount, Workspace};
 
 /// Where base objects are seen in a box, one numbered directory each.
@@ -15,8 +15,14 @@ pub const OBJECTS_IN_BOX: &str = "/run/h5i/objects";
 
 /// The layout of a box whose own part is `box_dir`.
 #[must_use]
-pub fn layout(box_dir: &Path, mounts: &[ObjectMount], host_id: Option<HostId>) -> Layout {
+pub fn layout(
+    store: &Store,
+    box_dir: &Path,
+    mounts: &[ObjectMount],
+    host_id: Option<HostId>,
+) -> Layout {
     let mut layout = Layout::new(Workspace::work_dir(box_dir), box_dir.join("home"));
+    layout = layout.prepared_roots(store.roots_dir());
     layout = layout.place(box_dir.join("spool"), SPOOL, Access::Write);
     for mount in mounts {
         layout = layout.place(mount.host.clone(), mount.at.clone(), Access::Read);

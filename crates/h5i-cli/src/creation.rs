@@ -69,7 +69,7 @@ pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
     if policy.tier > Tier::Workspace {
         // Nothing is written for a host that can't serve the policy; the paths are filled in later.
         let id = caller.is_root().then(HostId::first);
-        box_plan::plan(policy, &box_plan::layout(&PathBuf::from("/"), &[], id))?;
+        box_plan::plan(policy, &box_plan::layout(&caller.store, &PathBuf::from("/"), &[], id))?;
     }
     let scope = match (&spec, &repository) {
         (BaseSpec::Empty | BaseSpec::Clone(_), _) | (_, None) => Scope::None,
@@ -172,7 +172,8 @@ impl Place<'_> {
         let plan = if self.policy.tier == Tier::Workspace {
             Vec::new()
         } else {
-            let layout = box_plan::layout(&draft.final_box_dir(), &mounts, self.host_id);
+            let layout =
+                box_plan::layout(&self.caller.store, &draft.final_box_dir(), &mounts, self.host_id);
             let plan = box_plan::plan(self.policy, &layout)?;
             plan.steps().iter().map(ToString::to_string).collect()
         };

@@ -115,6 +115,10 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.kind.word(), self.message)?;
+        // The line of a document with a mark below it; it says what was meant, too.
+        if let Some(excerpt) = self.details.get("excerpt").and_then(Value::as_str) {
+            return excerpt.lines().skip(1).try_for_each(|line| write!(f, "\n{line}"));
+        }
         if let Some(hint) = &self.hint {
             write!(f, "\n  try       {hint}")?;
         }

@@ -123,6 +123,12 @@ impl Store {
         self.root.join("archive")
     }
 
+    /// Where root directories are kept that sessions mount; see [`h5i_confine::Layout`].
+    #[must_use]
+    pub fn roots_dir(&self) -> PathBuf {
+        self.root.join("roots")
+    }
+
     /// Where base objects are kept, one bare repository of h5i's own per base.
     #[must_use]
     pub fn objects_dir(&self) -> PathBuf {

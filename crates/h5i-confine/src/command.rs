@@ -9,6 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+
 use crate::error::SpawnError;
 use crate::event::EventSink;
 use crate::layout::WORKSPACE;
@@ -21,8 +23,9 @@ use crate::session::Session;
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub enum Stdio {
-    /// The caller's own. Pipes and plain files are handed in for input; everything else, terminals
-    /// above all, is carried by the supervisor, so that the box never holds it.
+    /// The caller's own. A pipe is handed in for input; everything else, terminals and files above
+    /// all, is carried by the supervisor, so that the box never holds it. What is carried is read
+    /// ahead: bytes that the run did not read are gone for the caller as well.
     #[default]
     Inherit,
     /// The box's null device.
@@ -184,10 +187,17 @@ impl<'a> Command<'a> {
     /// As [`Command::spawn`].
     pub fn output(&mut self) -> Result<Output, SpawnError> {
         self.stdin(Stdio::Null).stdout(Stdio::Piped).stderr(Stdio::Piped);
+        let over = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|source| {
+            SpawnError::Prepare { what: "make an event counter", source: source.into() }
+        })?);
         let mut run = self.spawn()?;
-        let stderr = run.stderr.take().map(|file| std::thread::spawn(move || drain(file)));
-        let stdout = run.stdout.take().map(|file| std::thread::spawn(move || drain(file)));
+        let [stdout, stderr] = [run.stdout.take(), run.stderr.take()].map(|file| {
+            let over = Arc::clone(&over);
+            file.map(|file| std::thread::spawn(move || drain(file, &over)))
+        });
         let (outcome, usage) = run.finish();
+        // What others of the session still hold open is not waited for.
+        rustix::io::write(&over, &1u64.to_ne_bytes()).ok();
         let collect = |reader: Option<std::thread::JoinHandle<Vec<u8>>>| {
             reader.and_then(|r| r.join().ok()).unwrap_or_default()
         };
@@ -208,9 +218,34 @@ impl<'a> Command<'a> {
     }
 }
 
-fn drain(mut file: File) -> Vec<u8> {
+/// Reads to the end, or, once `over` is set, what is waiting then.
+fn drain(mut file: File, over: &OwnedFd) -> Vec<u8> {
+    /// The most that a pipe holds, unless root made it larger (`/proc/sys/fs/pipe-max-size`).
+    const WAITING: usize = 1024 * 1024;
     let mut bytes = Vec::new();
-    // What was read before an error is what there is.
-    drop(file.read_to_end(&mut bytes));
+    let mut buffer = vec![0u8; 64 * 1024];
+    let mut bound = None;
+    while bound.is_none_or(|bound| bytes.len() < bound) {
+        let mut fds = [PollFd::new(&file, PollFlags::IN), PollFd::new(over, PollFlags::IN)];
+        // An error leaves the read to say what is the matter.
+        rustix::io::retry_on_intr(|| poll(&mut fds, None)).ok();
+        let (readable, ended) = (!fds[0].revents().is_empty(), !fds[1].revents().is_empty());
+        if ended && !readable {
+            break;
+        }
+        if ended && bound.is_none() {
+            bound = Some(bytes.len() + WAITING);
+        }
+        if !readable {
+            continue;
+        }
+        match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(got) => bytes.extend_from_slice(&buffer[..got]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            // What was read before an error is what there is.
+            Err(_) => break,
+        }
+    }
     bytes
 }

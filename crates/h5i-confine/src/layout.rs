@@ -71,6 +71,10 @@ pub struct Layout {
     /// When the caller is root: the non-zero host id (user and group) under which the box runs and
     /// which owns what it may write. Without it a root caller is refused.
     pub host_id: Option<u32>,
+    /// A directory of the host, mode 0700, where roots may be kept that are made once and mounted
+    /// by every session of the same shape. Without it each session makes its own, in memory. What
+    /// is in it must not be removed while a session is alive.
+    pub prepared_roots: Option<PathBuf>,
 }
 
 impl Layout {
@@ -103,6 +107,13 @@ impl Layout {
     ) -> Self {
         let source = Source::Overlay { lowers, area: area.into() };
         self.placements.push(Placement { source, target: target.into() });
+        self
+    }
+
+    /// Keeps prepared roots in this directory.
+    #[must_use]
+    pub fn prepared_roots(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.prepared_roots = Some(directory.into());
         self
     }
 

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use crate::sys;
 use crate::wire::{
     ARG_POINTER, ARG_SLOT, ARG_VALUE, Call, Head, MAGIC, NO_SLOT, OP_EXEC, OP_FAIL, OP_HAND_OUT,
-    OP_PATCH_FD, SLOTS,
+    OP_LOAD_FD, OP_PATCH_FD, SLOTS,
 };
 
 /// A place in the data of a list.
@@ -147,6 +147,14 @@ impl List {
         self.push(OP_PATCH_FD, &[Arg::Value(slot.number()), Arg::Data(place)], NO_SLOT, 0);
     }
 
+    /// Takes an `i32` of the data for a descriptor, and names its slot.
+    pub(crate) fn load_fd(&mut self, place: Data) -> Slot {
+        let slot = self.next_slot;
+        self.next_slot += 1;
+        self.push(OP_LOAD_FD, &[Arg::Data(place)], slot, 0);
+        Slot(slot)
+    }
+
     /// Sends a slot's descriptor to the supervisor.
     pub(crate) fn hand_out(&mut self, slot: Slot, tag: u32) {
         self.push(
@@ -155,6 +163,13 @@ impl List {
             NO_SLOT,
             0,
         );
+    }
+
+    /// Adds an operation of the stage on slots; a slot's number is passed.
+    pub(crate) fn operation_on(&mut self, op: u32, slots: &[Slot], more: u64) {
+        let mut args: Vec<Arg> = slots.iter().map(|slot| Arg::Value(slot.number())).collect();
+        args.push(Arg::Value(more));
+        self.push(op, &args, NO_SLOT, 0);
     }
 
     /// Adds an operation of the stage without arguments.

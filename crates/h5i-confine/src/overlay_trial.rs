@@ -10,7 +10,7 @@ use crate::layout::{Access, BOX_ID, OVERLAY_WORK, UPPER, WORKSPACE};
 use crate::list::{Arg, List, Slot};
 use crate::probe::{Attempt, Probe, ProbeError, Sources, attempt};
 use crate::root;
-use crate::step::{BindKind, Step};
+use crate::step::{BindKind, NetworkNamespace, Step};
 
 const LOWER: &str = "/lower";
 
@@ -60,7 +60,9 @@ fn steps(facts: &HostFacts, host_id: u32, directory: &Path) -> Vec<Step> {
     let flags = u64::from(flags.cast_unsigned());
     steps.push(Step::EnterNamespaces { names: vec!["user", "mount", "pid"], flags });
     steps.push(Step::MapIds { inside: BOX_ID, uid, gid });
-    steps.extend([Step::BecomeInit, Step::DetachMounts, Step::EmptyRoot]);
+    let network = NetworkNamespace::Host;
+    steps.extend([Step::BecomeInit { network }, Step::DetachMounts, Step::EmptyRoot]);
+    steps.push(Step::Scratch { path: "/run".into(), mode: 0o755 });
     let lower = directory.join("lower");
     steps.push(Step::Bind {
         source: lower.clone(),

@@ -1,5 +1,6 @@
 //! From a policy to what will be done on this host, step by step.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5i_policy::{LandlockMode, Limits, Namespaces, NetMode, ResolvedPolicy, Tier};
@@ -11,10 +12,11 @@ use crate::event::{EventSink, NoSink};
 use crate::host::{HostFacts, UserNamespaces};
 use crate::landlock;
 use crate::layout::{BOX_ID, HOME, Layout, WORKSPACE};
+use crate::prepared::{self, Shape};
 use crate::root;
 use crate::seccomp;
 use crate::session::Session;
-use crate::step::Step;
+use crate::step::{NetworkNamespace, Step};
 
 /// A socket that the supervisor gets from the box's network namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +33,7 @@ pub struct Plan {
     enforcement: Enforcement,
     pub(crate) runs: Arc<RunDefaults>,
     pub(crate) root_caller: bool,
+    pub(crate) prepared_root: Option<(PathBuf, String, Shape)>,
     sockets: u32,
 }
 
@@ -39,6 +42,8 @@ pub struct Plan {
 pub(crate) struct RunDefaults {
     pub(crate) limits: Limits,
     pub(crate) environment: Vec<(String, String)>,
+    /// For a root caller: the host id that owns what is handed to a run.
+    pub(crate) owner: Option<u32>,
 }
 
 /// Kernel that has everything but Landlock's newer rights: `mount_setattr` (5.12), Landlock (5.13).
@@ -77,27 +82,47 @@ impl Plan {
         if facts.is_root() {
             steps.push(Step::TakeHostId { id: uid });
         }
-        let (names, flags) = namespaces(policy.net.mode);
+        let (names, flags) = namespaces();
         let mut enforcement = Enforcement::default();
         for name in &names {
             enforcement.add(namespace_label(name), State::On, "of its own");
         }
-        if policy.net.mode == NetMode::Host {
+        if policy.net.mode == NetMode::None {
+            enforcement.add("network namespace", State::On, "of its own, with loopback");
+        } else {
             let detail = "the host's own network, unfiltered, by the policy's choice";
             enforcement.add("network namespace", State::OffByChoice, detail);
         }
         steps.push(Step::EnterNamespaces { names, flags });
         steps.push(Step::MapIds { inside: BOX_ID, uid, gid });
-        steps.push(Step::BecomeInit);
+        let network = match policy.net.mode {
+            NetMode::None => NetworkNamespace::Own,
+            _ => NetworkNamespace::Host,
+        };
+        steps.push(Step::BecomeInit { network });
         steps.push(Step::DetachMounts);
         steps.push(Step::Hostname { name: "box".to_owned() });
-        if policy.net.mode == NetMode::None {
-            steps.push(Step::LoopbackUp);
-        }
+        let mut prepared_root = None;
         let (root, writable) = root::steps(policy, layout, facts)?;
         let binds = root.iter().filter(|s| matches!(s, Step::Bind { .. })).count();
         enforcement.add("private root", State::On, format!("{binds} mounts granted"));
+        let root = match &layout.prepared_roots {
+            Some(cache) => {
+                let (shape, rest) = prepared::split(root);
+                let name = shape.name();
+                let source = cache.join(&name);
+                let paths = shape.paths().map(Path::to_owned).collect();
+                prepared_root = Some((cache.clone(), name, shape));
+                let first = Step::PreparedRoot { source, paths };
+                let rest = rest.into_iter().filter(|step| *step != Step::EmptyRoot);
+                std::iter::once(first).chain(rest).collect()
+            }
+            None => root,
+        };
         steps.extend(root);
+        if network == NetworkNamespace::Own {
+            steps.extend([Step::EnterNetwork, Step::LoopbackUp]);
+        }
         let limits = limits(&policy.limits);
         enforce_limits(&policy.limits, &limits, &mut enforcement);
         steps.extend(limits);
@@ -128,8 +153,10 @@ impl Plan {
             runs: Arc::new(RunDefaults {
                 limits: policy.limits.clone(),
                 environment: environment(policy),
+                owner: facts.is_root().then_some(uid),
             }),
             root_caller: facts.is_root(),
+            prepared_root,
             sockets: 0,
         })
     }
@@ -139,8 +166,9 @@ impl Plan {
         Self {
             steps,
             enforcement: Enforcement::default(),
-            runs: Arc::new(RunDefaults { limits, environment: Vec::new() }),
+            runs: Arc::new(RunDefaults { limits, environment: Vec::new(), owner: None }),
             root_caller: false,
+            prepared_root: None,
             sockets: 0,
         }
     }
@@ -165,7 +193,7 @@ impl Plan {
         let place = self
             .steps
             .iter()
-            .position(|step| matches!(step, Step::EmptyRoot))
+            .position(|step| matches!(step, Step::DropCapabilities { .. }))
             .unwrap_or(self.steps.len());
         self.steps.insert(place, Step::Socket { domain, kind, protocol, tag });
         SocketSlot(tag)
@@ -227,7 +255,8 @@ fn check_host(policy: &ResolvedPolicy, facts: &HostFacts) -> Result<u32, PlanErr
     Ok(have)
 }
 
-fn namespaces(mode: NetMode) -> (Vec<&'static str>, u64) {
+/// All but the network's, which the stage makes by itself.
+fn namespaces() -> (Vec<&'static str>, u64) {
     let all = [
         ("user", libc::CLONE_NEWUSER),
         ("mount", libc::CLONE_NEWNS),
@@ -235,12 +264,9 @@ fn namespaces(mode: NetMode) -> (Vec<&'static str>, u64) {
         ("ipc", libc::CLONE_NEWIPC),
         ("uts", libc::CLONE_NEWUTS),
         ("cgroup", libc::CLONE_NEWCGROUP),
-        ("net", libc::CLONE_NEWNET),
     ];
-    let chosen: Vec<_> =
-        all.into_iter().filter(|(name, _)| mode != NetMode::Host || *name != "net").collect();
-    let flags = chosen.iter().fold(0, |all, (_, flag)| all | u64::from(flag.cast_unsigned()));
-    (chosen.into_iter().map(|(name, _)| name).collect(), flags)
+    let flags = all.iter().fold(0, |all, (_, flag)| all | u64::from(flag.cast_unsigned()));
+    (all.into_iter().map(|(name, _)| name).collect(), flags)
 }
 
 fn namespace_label(name: &str) -> &'static str {
@@ -250,8 +276,7 @@ fn namespace_label(name: &str) -> &'static str {
         "pid" => "pid namespace",
         "ipc" => "ipc namespace",
         "uts" => "uts namespace",
-        "cgroup" => "cgroup namespace",
-        _ => "network namespace",
+        _ => "cgroup namespace",
     }
 }
 

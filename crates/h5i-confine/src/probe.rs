@@ -16,7 +16,7 @@ use crate::plan::Plan;
 use crate::run;
 use crate::seccomp;
 use crate::session::Session;
-use crate::step::{LandlockRules, Step};
+use crate::step::{LandlockRules, NetworkNamespace, Step};
 use crate::wire::OP_DONE;
 
 /// What trying one mechanism showed.
@@ -150,7 +150,10 @@ fn trials(facts: &HostFacts, host_id: u32) -> Vec<Trial> {
         Trial {
             mechanism: "pid namespace",
             shows: "process 1 is the box's init, process 4000000 is not there",
-            steps: with(enter(&["user", "pid"], pid), vec![Step::BecomeInit, Step::Serve]),
+            steps: with(
+                enter(&["user", "pid"], pid),
+                vec![Step::BecomeInit { network: NetworkNamespace::Host }, Step::Serve],
+            ),
             attempts: vec![
                 ("signal a process outside", |l| {
                     l.call_refused(libc::SYS_kill, &[value(4_000_000), value(0)], libc::ESRCH);
@@ -164,7 +167,7 @@ fn trials(facts: &HostFacts, host_id: u32) -> Vec<Trial> {
             steps: with(
                 enter(&["user", "mount", "pid"], pid),
                 vec![
-                    Step::BecomeInit,
+                    Step::BecomeInit { network: NetworkNamespace::Host },
                     Step::DetachMounts,
                     Step::EmptyRoot,
                     Step::Scratch { path: "/tmp".into(), mode: 0o1777 },

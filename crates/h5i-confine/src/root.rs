@@ -54,8 +54,9 @@ pub(crate) fn steps(
     Ok((steps, writable))
 }
 
-/// Where the layers of an overlay stand until it is mounted.
-const LAYERS: &str = "/.layers";
+/// Where the layers of an overlay stand until it is mounted: in memory, for the root itself may be
+/// one that was made before.
+const LAYERS: &str = "/run/.layers";
 
 /// Mounts a part of the box; yields whether the box may write there.
 fn placed(part: &Placement, steps: &mut Vec<Step>) -> Access {

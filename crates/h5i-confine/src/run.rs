@@ -18,6 +18,7 @@ use crate::error::SpawnError;
 use crate::event::Event;
 use crate::list::List;
 use crate::outcome::{Outcome, Usage};
+use crate::plan::RunDefaults;
 use crate::pump::{Budget, Pumps};
 use crate::session::{RunState, Session, Shared};
 use crate::stdio::StdioPlan;
@@ -37,11 +38,11 @@ pub struct Run {
     pumps: Pumps,
     terminal: Option<OwnedFd>,
     budget: Option<Arc<Budget>>,
-    /// The writing end of the input, when it is [`Stdio::Piped`].
+    /// The writing end of the input, when it is [`Stdio::Piped`](crate::Stdio::Piped).
     pub stdin: Option<File>,
-    /// The reading end of the output, when it is [`Stdio::Piped`].
+    /// The reading end of the output, when it is [`Stdio::Piped`](crate::Stdio::Piped).
     pub stdout: Option<File>,
-    /// The reading end of the errors, when they are [`Stdio::Piped`].
+    /// The reading end of the errors, when they are [`Stdio::Piped`](crate::Stdio::Piped).
     pub stderr: Option<File>,
 }
 
@@ -174,7 +175,7 @@ pub(crate) fn spawn(command: &mut Command<'_>) -> Result<Run, SpawnError> {
         state.runs.insert(id, run);
         id
     };
-    let started = start(command, &shared, id, limits);
+    let started = start(command, &shared, id, runs);
     match started {
         Ok(Started { pumps, outside, terminal, budget }) => {
             let [stdin, stdout, stderr] = outside;
@@ -198,10 +199,11 @@ fn start(
     command: &mut Command<'_>,
     shared: &Arc<Shared>,
     id: u64,
-    limits: &h5i_policy::Limits,
+    runs: &RunDefaults,
 ) -> Result<Started, SpawnError> {
     let prepare = |what| move |source: io::Error| SpawnError::Prepare { what, source };
-    let mut stdio = StdioPlan::default();
+    let mut stdio = StdioPlan::owned_by(runs.owner);
+    let limits = &runs.limits;
     let budget =
         limits.output.map(|bytes| Arc::new(Budget::new(Arc::clone(shared), id, bytes.count())));
     let on_terminal = command.terminal.is_some();
@@ -213,7 +215,10 @@ fn start(
             .map_err(prepare("connect input and output"))?;
     }
     let list = child::list(command, &stdio, id, limits);
-    shared.sink.event(Event::RunStarting { run: id })?;
+    shared.sink.event(Event::RunStarting { run: id }).inspect_err(|_| {
+        shared.close(false);
+        shared.wake();
+    })?;
     let inside: Vec<OwnedFd> = stdio.inside.drain(..).map(|(_, fd)| fd).collect();
     if let Some(failure) = execute(shared, id, list, inside)? {
         return Err(explain(command, failure));

@@ -19,12 +19,13 @@ use crate::enforcement::Enforcement;
 use crate::error::StartError;
 use crate::event::EventSink;
 use crate::id_map::IdMap;
+use crate::layout::Access;
 use crate::outcome::{Outcome, Stop, Usage};
 use crate::plan::{Plan, RunDefaults, SocketSlot};
 use crate::step::{BindKind, Step};
 use crate::sys;
 use crate::watch;
-use crate::wire::{MAX_FDS, MSG_DESCRIPTOR, MSG_FAILED, MSG_READY, MSG_SLOTS, Message};
+use crate::wire::{MAX_FDS, MSG_DESCRIPTOR, MSG_FAILED, MSG_READY, MSG_SLOTS, Message, SLOTS};
 
 /// A box that is alive. Its runs share namespaces and one Landlock domain: they may signal each
 /// other and talk over `localhost`, as at home.
@@ -113,6 +114,12 @@ impl Session {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .map_err(prepare("make a control socket"))?;
+        if let Some((cache, name, shape)) = &plan.prepared_root {
+            shape.ensure(cache, name).map_err(|source| StartError::Prepare {
+                what: "prepare the root directory",
+                source,
+            })?;
+        }
         let (sources, received) = sources(plan)?;
         let list = compile::compile(plan.steps(), &received)
             .seal()
@@ -200,6 +207,10 @@ impl Drop for Session {
     }
 }
 
+/// Slots that the list of a root caller's box has for parts of the host; the rest is for what its
+/// steps open.
+const MOST_SOURCES: usize = SLOTS - 64;
+
 /// For a root caller: takes hold of every granted part of the host before root is given up, because
 /// the box's own id may not be able to walk there. Yields the descriptors and their steps.
 fn sources(plan: &Plan) -> Result<(Vec<OwnedFd>, Vec<usize>), StartError> {
@@ -210,21 +221,30 @@ fn sources(plan: &Plan) -> Result<(Vec<OwnedFd>, Vec<usize>), StartError> {
     }
     let mut map = None;
     for (index, step) in plan.steps().iter().enumerate() {
-        if let Step::Bind { source, access, kind, .. } = step
-            && *kind != BindKind::Device
-        {
-            let tree = take_hold(source, compile::bind_attributes(*access, *kind))?;
-            if *kind == BindKind::Layer {
-                let map = match &map {
-                    Some(map) => map,
-                    None => map.insert(IdMap::new(host_id(plan))?),
-                };
-                map.apply(&tree)
-                    .map_err(|error| StartError::Source { path: source.clone(), source: error })?;
+        let (source, attributes) = match step {
+            Step::Bind { source, access, kind, .. } if *kind != BindKind::Device => {
+                (source, compile::bind_attributes(*access, *kind))
             }
-            fds.push(tree);
-            steps.push(index);
+            Step::PreparedRoot { source, .. } => {
+                (source, compile::bind_attributes(Access::Read, BindKind::Directory))
+            }
+            _ => continue,
+        };
+        if fds.len() == MOST_SOURCES {
+            let source = io::Error::from_raw_os_error(libc::E2BIG);
+            return Err(StartError::Prepare { what: "pass so many parts of the host", source });
         }
+        let tree = take_hold(source, attributes)?;
+        if matches!(step, Step::Bind { kind: BindKind::Layer, .. }) {
+            let map = match &map {
+                Some(map) => map,
+                None => map.insert(IdMap::new(host_id(plan))?),
+            };
+            map.apply(&tree)
+                .map_err(|error| StartError::Source { path: source.clone(), source: error })?;
+        }
+        fds.push(tree);
+        steps.push(index);
     }
     Ok((fds, steps))
 }

@@ -5,7 +5,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::fs::{FileType, fstat};
+use rustix::fs::{FileType, FsWord, fstat, fstatfs};
+use rustix::io::{FdFlags, fcntl_getfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::command::Stdio;
@@ -19,9 +20,25 @@ pub(crate) struct StdioPlan {
     pub(crate) on_terminal: Vec<usize>,
     pub(crate) outside: [Option<File>; 3],
     pub(crate) pumps: Pumps,
+    owner: Option<u32>,
 }
 
 impl StdioPlan {
+    /// Nothing connected yet. What is made for a root caller's run belongs to this host id, because
+    /// a program that opens `/dev/stdin` or `/dev/stderr` opens the pipe anew.
+    pub(crate) fn owned_by(owner: Option<u32>) -> Self {
+        Self { owner, ..Self::default() }
+    }
+
+    fn pipe(&self) -> io::Result<(OwnedFd, OwnedFd)> {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+        if let Some(id) = self.owner {
+            let (uid, gid) = (rustix::fs::Uid::from_raw(id), rustix::fs::Gid::from_raw(id));
+            rustix::fs::fchown(&read, Some(uid), Some(gid))?;
+        }
+        Ok((read, write))
+    }
+
     /// Connects one of input, output and errors.
     pub(crate) fn add(
         &mut self,
@@ -49,18 +66,18 @@ impl StdioPlan {
         }
         match (index, given) {
             (0, None) => {
-                let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+                let (read, write) = self.pipe()?;
                 self.inside.push((0, read));
                 self.outside[0] = Some(File::from(write));
             }
             (0, Some(fd)) if may_hand_in(&fd)? => self.inside.push((0, fd)),
             (0, Some(fd)) => {
-                let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+                let (read, write) = self.pipe()?;
                 self.inside.push((0, read));
                 self.pumps.start_shared(fd, write)?;
             }
             (_, given) => {
-                let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+                let (read, write) = self.pipe()?;
                 self.inside.push((index, write));
                 match (given, budget) {
                     (None, None) => self.outside[index] = Some(File::from(read)),
@@ -77,12 +94,19 @@ impl StdioPlan {
     }
 }
 
+/// The caller's own descriptor. One that an exec would close is no input or output: where a caller
+/// has closed its own, descriptors of this crate may stand in their place.
 fn inherited(index: usize) -> io::Result<OwnedFd> {
-    match index {
-        0 => io::stdin().as_fd().try_clone_to_owned(),
-        1 => io::stdout().as_fd().try_clone_to_owned(),
-        _ => io::stderr().as_fd().try_clone_to_owned(),
+    let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+    let fd = match index {
+        0 => stdin.as_fd(),
+        1 => stdout.as_fd(),
+        _ => stderr.as_fd(),
+    };
+    if fcntl_getfd(fd)?.contains(FdFlags::CLOEXEC) {
+        return Err(rustix::io::Errno::BADF.into());
     }
+    fd.try_clone_to_owned()
 }
 
 /// The null device is the same inside, so nothing has to be carried.
@@ -92,9 +116,10 @@ fn is_null_device(fd: &OwnedFd) -> io::Result<bool> {
     Ok(FileType::from_raw_mode(found.st_mode) == FileType::CharacterDevice && found.st_rdev == null)
 }
 
-/// A pipe or a plain file gives the box nothing but its bytes; a terminal, a device or a socket
-/// would be a way out.
+/// A pipe without a name gives the box nothing but its bytes. Everything else is carried: a
+/// terminal, a device or a socket would be a way out, and by the descriptor of a file, even one for
+/// reading, its owner changes its mode, times and attributes and learns its name.
 fn may_hand_in(fd: &OwnedFd) -> io::Result<bool> {
-    let kind = FileType::from_raw_mode(fstat(fd)?.st_mode);
-    Ok(matches!(kind, FileType::Fifo | FileType::RegularFile))
+    const PIPEFS_MAGIC: FsWord = 0x5049_5045;
+    Ok(fstatfs(fd)?.f_type == PIPEFS_MAGIC)
 }

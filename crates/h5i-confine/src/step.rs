@@ -1,5 +1,6 @@
 //! The steps of a plan: what is executed, what `explain` prints, what the enforcement report says.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -34,7 +35,12 @@ pub enum Step {
         gid: u32,
     },
     /// Fork the box's init; the stage stays outside its pid namespace and keeps watch.
-    BecomeInit,
+    BecomeInit {
+        /// Whether the stage makes a network namespace meanwhile, for [`Step::EnterNetwork`].
+        network: NetworkNamespace,
+    },
+    /// Enter the network namespace that the stage made.
+    EnterNetwork,
     /// Cut mount propagation between box and host.
     DetachMounts,
     /// Name the box.
@@ -57,6 +63,13 @@ pub enum Step {
     },
     /// Put an empty file system at the root; the host's stands below `/.host` until it is left.
     EmptyRoot,
+    /// Mount a root directory that was prepared; the host's stands over it until it is left.
+    PreparedRoot {
+        /// Where it is kept on the host.
+        source: PathBuf,
+        /// What is in it.
+        paths: BTreeSet<PathBuf>,
+    },
     /// Make a directory and its parents.
     Directory {
         /// Where.
@@ -148,6 +161,16 @@ pub enum Step {
     Serve,
 }
 
+/// Whether a box has a network namespace of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NetworkNamespace {
+    /// One of its own; the stage makes it while the init builds the root, because it takes longest.
+    Own,
+    /// The host's.
+    Host,
+}
+
 /// What a [`Step::Bind`] mounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -199,16 +222,20 @@ impl Step {
             }
             Self::EnterNamespaces { .. } => "the box sees itself only",
             Self::MapIds { .. } => "one id, not 0: no set-id program and no other user inside",
-            Self::BecomeInit => {
+            Self::BecomeInit { .. } => {
                 "when it dies the kernel kills everything in the box; what watches it has no name inside"
             }
             Self::DetachMounts => {
                 "no mount of the box shows on the host, and none of the host's later"
             }
+            Self::EnterNetwork => "no address of the host or beyond can be reached from it",
             Self::Hostname { .. } => "the host's name stays outside",
             Self::LoopbackUp => "a server in the box answers on localhost",
             Self::Socket { .. } => "the supervisor serves it from outside",
             Self::EmptyRoot => "what is not granted does not exist",
+            Self::PreparedRoot { .. } => {
+                "what is not granted does not exist; made once for all sessions of this shape"
+            }
             Self::Directory { .. } | Self::Link { .. } => "the shape that programs expect",
             Self::File { .. } => "written for the box, nothing of the host's",
             Self::Bind { kind: BindKind::Layer, .. } => "a part of the overlay that follows",
@@ -246,7 +273,11 @@ impl fmt::Display for Step {
             Self::MapIds { inside, uid, gid } => {
                 write!(f, "map id {inside} inside to host user {uid}, group {gid}")
             }
-            Self::BecomeInit => f.write_str("fork the box's init and keep watch over it"),
+            Self::BecomeInit { network: NetworkNamespace::Own } => f.write_str(
+                "fork the box's init, make a network namespace meanwhile, and keep watch over it",
+            ),
+            Self::BecomeInit { .. } => f.write_str("fork the box's init and keep watch over it"),
+            Self::EnterNetwork => f.write_str("enter the network namespace"),
             Self::DetachMounts => f.write_str("detach the mount tree"),
             Self::Hostname { name } => write!(f, "set the host name to {name}"),
             Self::LoopbackUp => f.write_str("bring loopback up"),
@@ -254,6 +285,9 @@ impl fmt::Display for Step {
                 write!(f, "make a socket ({domain}, {kind}, {protocol}) for the supervisor")
             }
             Self::EmptyRoot => f.write_str("pivot to an empty root"),
+            Self::PreparedRoot { source, paths } => {
+                write!(f, "pivot to the root {}, {} entries", source.display(), paths.len())
+            }
             Self::Directory { path } => write!(f, "make directory {}", path.display()),
             Self::File { path, content } => {
                 write!(f, "write {} ({} bytes)", path.display(), content.len())

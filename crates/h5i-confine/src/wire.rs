@@ -7,7 +7,7 @@
 /// First word of every list; a list with another one is not executed.
 pub(crate) const MAGIC: u32 = 0x6835_6931;
 /// Number of slots a list may use for descriptors.
-pub(crate) const SLOTS: usize = 256;
+pub(crate) const SLOTS: usize = 1024;
 /// "No slot": the result of the call is dropped.
 pub(crate) const NO_SLOT: u16 = u16::MAX;
 
@@ -57,7 +57,9 @@ pub(crate) const ARG_POINTER: u8 = 1;
 /// The argument is a slot; the call gets the descriptor in it.
 pub(crate) const ARG_SLOT: u8 = 2;
 
-/// The stage forks: the child goes on with the list as the box's init; the stage keeps watch.
+/// The stage forks: the child goes on with the list as the box's init; the stage keeps watch. With
+/// `args[2]` set, the stage first makes a network namespace and sends it over the socket in slot
+/// `args[0]`; `args[1]` is a slot with its own `/proc/self/ns`.
 pub(crate) const OP_BECOME_INIT: u32 = 0xffff_0001;
 /// Writes the descriptor of slot `args[0]` as an `i32` at offset `args[1]`.
 pub(crate) const OP_PATCH_FD: u32 = 0xffff_0002;
@@ -68,6 +70,10 @@ pub(crate) const OP_SERVE: u32 = 0xffff_0004;
 /// `execve` with a shell's search rules: a missing candidate falls through to the next call, and
 /// the most telling errno is kept for [`OP_FAIL`].
 pub(crate) const OP_EXEC: u32 = 0xffff_0005;
+/// Enters the network namespace that the stage sends over the socket in slot `args[0]`.
+pub(crate) const OP_ENTER_NETWORK: u32 = 0xffff_0008;
+/// Puts the descriptor that stands as an `i32` at offset `args[0]` into the result's slot.
+pub(crate) const OP_LOAD_FD: u32 = 0xffff_0009;
 /// Ends the process with code 0.
 pub(crate) const OP_DONE: u32 = 0xffff_0007;
 /// Fails with the errno that the `OP_EXEC`s before it kept.

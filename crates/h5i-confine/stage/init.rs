@@ -40,6 +40,12 @@ pub fn serve(slots: &Slots) -> ! {
     for &fd in &slots.0 {
         sys::close(fd);
     }
+    // A caller that ignores SIGCHLD has handed that on, and the kernel would reap by itself.
+    let default = [0usize; 4];
+    // SAFETY: the kernel's struct sigaction, all zero: SIG_DFL, no flags, an empty mask.
+    let _ = unsafe {
+        sys::call(nr::RT_SIGACTION, [SIGCHLD, &default as *const usize as usize, 0, 8, 0, 0])
+    };
     let mask: u64 = 1 << (SIGCHLD - 1);
     // SAFETY: SIG_BLOCK (0) with a pointer to an eight-byte set that lives during the call.
     let _ = unsafe {

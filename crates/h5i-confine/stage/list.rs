@@ -2,7 +2,7 @@
 
 use crate::sys::{self, EACCES, ENOENT, ENOTDIR, nr};
 use crate::wire::{
-    ARG_POINTER, ARG_SLOT, Call, Head, MAGIC, NO_SLOT, OP_DONE, OP_EXEC, OP_FAIL, OP_PATCH_FD, SLOTS,
+    ARG_POINTER, ARG_SLOT, Call, Head, MAGIC, NO_SLOT, OP_DONE, OP_EXEC, OP_FAIL, OP_LOAD_FD, OP_PATCH_FD, SLOTS,
 };
 
 /// A mapped list. The parent built it; the stage trusts it as it trusts its own code.
@@ -111,6 +111,12 @@ impl List {
                     EACCES => *kept = EACCES,
                     other => return Err(Failure { step: call.step, errno: other as i64 }),
                 }
+                Ok(Next::Done)
+            }
+            OP_LOAD_FD => {
+                // SAFETY: args[0] is the aligned offset of an i32 field inside the mapping.
+                let fd = unsafe { ((self.base + call.args[0] as usize) as *const i32).read() };
+                slots.0[call.out as usize] = fd;
                 Ok(Next::Done)
             }
             OP_DONE => sys::exit(0),

@@ -9,6 +9,7 @@
 
 mod init;
 mod list;
+mod network;
 mod socket;
 mod sys;
 #[allow(dead_code, reason = "the library uses the rest")]
@@ -19,7 +20,7 @@ use list::{Failure, List, Next, Slots};
 use sys::{PIDFD_OPEN, nr};
 use wire::{
     CONTROL_FD, LIST_FD, MAX_FDS, MSG_DESCRIPTOR, MSG_FAILED, MSG_READY, MSG_SLOTS, Message,
-    OP_BECOME_INIT, OP_HAND_OUT, OP_SERVE,
+    OP_BECOME_INIT, OP_ENTER_NETWORK, OP_HAND_OUT, OP_SERVE,
 };
 
 const SIGCHLD: usize = 17;
@@ -54,7 +55,12 @@ extern "C" fn main(_stack: *const usize) -> ! {
         match list.step(&list.call(i), &mut slots, &mut kept) {
             Ok(Next::Done) => {}
             Ok(Next::Operation(call)) => match call.nr {
-                OP_BECOME_INIT => become_init(&mut slots),
+                OP_BECOME_INIT => become_init(&mut slots, call.args),
+                OP_ENTER_NETWORK => {
+                    if let Err(errno) = network::enter(&slots, call.args[0]) {
+                        fail(call.step, errno);
+                    }
+                }
                 OP_HAND_OUT => hand_out(&slots, call.args[0], call.args[1] as u32, call.step),
                 OP_SERVE => {
                     list.unmap();
@@ -105,7 +111,7 @@ fn hand_out(slots: &Slots, slot: u64, tag: u32, step: u32) {
 }
 
 /// Forks: the child returns and is the box's init, the parent watches and never returns.
-fn become_init(slots: &mut Slots) {
+fn become_init(slots: &mut Slots, [socket, own, network, ..]: [u64; 6]) {
     // SAFETY: clone(SIGCHLD) without CLONE_VM is fork; this process has one thread.
     let pid = unsafe { sys::call(nr::CLONE, [SIGCHLD, 0, 0, 0, 0, 0]) };
     if pid < 0 {
@@ -115,6 +121,9 @@ fn become_init(slots: &mut Slots) {
         // SAFETY: numbers only. The stage has one thread, so its death is the process's death.
         let _ = unsafe { sys::call(nr::PRCTL, [PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0, 0]) };
         return;
+    }
+    if network != 0 {
+        network::make(slots, socket, own);
     }
     for fd in &mut slots.0 {
         sys::close(*fd);

@@ -10,6 +10,7 @@ pub mod nr {
     pub const POLL_LIKE: usize = 271;
     pub const MMAP: usize = 9;
     pub const MUNMAP: usize = 11;
+    pub const RT_SIGACTION: usize = 13;
     pub const RT_SIGPROCMASK: usize = 14;
     pub const SENDMSG: usize = 46;
     pub const RECVMSG: usize = 47;
@@ -22,6 +23,9 @@ pub mod nr {
     pub const LSEEK: usize = 8;
     pub const CAPSET: usize = 126;
     pub const DUP3: usize = 292;
+    pub const OPENAT: usize = 257;
+    pub const SETNS: usize = 308;
+    pub const UNSHARE: usize = 272;
     pub const PRCTL: usize = 157;
 }
 
@@ -33,6 +37,7 @@ pub mod nr {
     pub const POLL_LIKE: usize = 73;
     pub const MMAP: usize = 222;
     pub const MUNMAP: usize = 215;
+    pub const RT_SIGACTION: usize = 134;
     pub const RT_SIGPROCMASK: usize = 135;
     pub const SENDMSG: usize = 211;
     pub const RECVMSG: usize = 212;
@@ -45,6 +50,9 @@ pub mod nr {
     pub const LSEEK: usize = 62;
     pub const CAPSET: usize = 91;
     pub const DUP3: usize = 24;
+    pub const OPENAT: usize = 56;
+    pub const SETNS: usize = 268;
+    pub const UNSHARE: usize = 97;
     pub const PRCTL: usize = 167;
 }
 

@@ -53,7 +53,8 @@ impl World {
     fn plan(&self) -> Plan {
         let mut layout = Layout::default()
             .overlay(self.lowers.clone(), self.area(), WORKSPACE)
-            .place(self.dirs.home(), HOME, Access::Write);
+            .place(self.dirs.home(), HOME, Access::Write)
+            .prepared_roots(self.dirs.path().join("roots"));
         layout.host_id = self.dirs.host_id();
         Plan::for_host(&policy(), &layout).unwrap()
     }
@@ -105,9 +106,9 @@ fn files_are_the_boxs_own_and_no_path_of_the_host_shows() {
     assert_eq!(world.sh("stat -c %u:%g shared dir dir/file"), "1000:1000\n".repeat(3));
     assert_eq!(world.sh("chmod 755 dir/file; stat -c %u:%g:%a dir/file"), "1000:1000:755\n");
     let mounts = world.sh("grep ' /work ' /proc/self/mountinfo");
-    assert!(mounts.contains("lowerdir=/.layers/0:/.layers/1"), "{mounts}");
+    assert!(mounts.contains("lowerdir=/run/.layers/0:/run/.layers/1"), "{mounts}");
     assert!(!mounts.contains(world.dirs.path().to_str().unwrap()), "{mounts}");
-    assert_eq!(world.sh("ls -A / | grep layers || echo none"), "none\n");
+    assert_eq!(world.sh("ls -A /run | grep layers || echo none"), "none\n");
 }
 
 #[test]

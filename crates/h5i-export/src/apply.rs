@@ -9,10 +9,11 @@ mod edits;
 mod header;
 mod hunk;
 mod lines;
+mod places;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use git2::{FileMode, ObjectType, Oid};
 
@@ -88,7 +89,7 @@ pub enum PatchFault {
 /// [`PatchError`] with the first line that does not fit.
 pub(crate) fn apply(store: &Store, base: Oid, patch: &[u8]) -> Result<Oid, PatchError> {
     let mut lines = Lines::new(patch);
-    let mut state = State { store, base, removed: BTreeSet::new(), set: Vec::new() };
+    let mut state = State { store, base, removed: BTreeSet::new(), placed: BTreeMap::new() };
     while !lines.at_end() {
         let mut path = Vec::new();
         let line = lines.number();
@@ -108,11 +109,15 @@ pub(crate) fn apply(store: &Store, base: Oid, patch: &[u8]) -> Result<Oid, Patch
             });
         }
     }
+    if let Some(placed) = places::first_taken(&state)? {
+        let (line, path) = (placed.line, placed.path.clone());
+        return Err(PatchError::Line { line, path, fault: PatchFault::Exists });
+    }
     let mut edits = Edits::default();
     for path in &state.removed {
         edits.add(path, Edit::Remove);
     }
-    for (path, id, mode) in &state.set {
+    for Placed { path, id, mode, .. } in state.placed.values() {
         edits.add(path, Edit::Set(*id, *mode));
     }
     Ok(edits.apply(store, Some(base))?)
@@ -140,12 +145,33 @@ struct State<'s> {
     store: &'s Store,
     base: Oid,
     removed: BTreeSet<Vec<u8>>,
-    set: Vec<(Vec<u8>, Oid, FileMode)>,
+    /// By path.
+    placed: BTreeMap<Vec<u8>, Placed>,
+}
+
+/// A file that the patch leaves behind.
+struct Placed {
+    path: Vec<u8>,
+    id: Oid,
+    mode: FileMode,
+    /// Where its patch begins.
+    line: u64,
+    origin: Origin,
+}
+
+/// Whether the base has a file at the path that a patch leaves behind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// It was changed in its place.
+    Changed,
+    /// It was added or renamed; nothing may stand there.
+    New,
 }
 
 impl State<'_> {
     /// Applies the patch of one file.
     fn file(&mut self, lines: &mut Lines<'_>, path: &mut Vec<u8>) -> Result<(), Fault> {
+        let line = lines.number();
         let header = Header::read(lines)?;
         path.clone_from(&header.new_path);
         let (old, old_mode) = self.preimage(&header)?;
@@ -170,15 +196,18 @@ impl State<'_> {
             None if new != old => return Err(PatchFault::Header.into()),
             _ => {}
         }
+        let mode = header.new_mode.or(old_mode).ok_or(PatchFault::Header)?;
+        let changed = !header.is_addition() && !header.is_rename();
+        let origin = if changed { Origin::Changed } else { Origin::New };
         if header.is_rename() {
             self.remove(header.old_path)?;
         }
-        let mode = header.new_mode.or(old_mode).ok_or(PatchFault::Header)?;
-        if self.set.iter().any(|(path, ..)| *path == header.new_path) {
-            return Err(PatchFault::Twice.into());
+        let path = header.new_path;
+        let placed = Placed { path: path.clone(), id, mode, line, origin };
+        match self.placed.insert(path, placed) {
+            None => Ok(()),
+            Some(_) => Err(PatchFault::Twice.into()),
         }
-        self.set.push((header.new_path, id, mode));
-        Ok(())
     }
 
     fn remove(&mut self, path: Vec<u8>) -> Result<(), Fault> {
@@ -187,29 +216,16 @@ impl State<'_> {
 
     /// The content before, and the mode that the base has.
     fn preimage(&self, header: &Header) -> Result<(Vec<u8>, Option<FileMode>), Fault> {
-        let found = self.lookup(&header.old_path)?;
         if header.is_addition() {
-            // A change of type is a deletion and then an addition of the same path.
-            return match found {
-                Some(_) if !self.removed.contains(&header.new_path) => {
-                    Err(PatchFault::Exists.into())
-                }
-                _ => Ok((Vec::new(), None)),
-            };
+            return Ok((Vec::new(), None));
         }
+        let found = self.lookup(&header.old_path)?;
         let Some((id, mode)) = found else { return Err(PatchFault::Absent.into()) };
         let same = |stated: FileMode| {
             stated == mode || (stated == FileMode::BlobGroupWritable && mode == FileMode::Blob)
         };
         if header.old_mode.is_some_and(|stated| !same(stated)) {
             return Err(PatchFault::Preimage.into());
-        }
-        if header.is_rename()
-            && header.new_path != header.old_path
-            && self.lookup(&header.new_path)?.is_some()
-            && !self.removed.contains(&header.new_path)
-        {
-            return Err(PatchFault::Exists.into());
         }
         Ok((self.store.blob(id)?.content().to_vec(), Some(mode)))
     }

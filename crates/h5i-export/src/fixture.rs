@@ -34,6 +34,7 @@ pub(crate) fn git(at: &Path, args: &[&str], input: &[u8]) -> Vec<u8> {
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .envs([("GIT_AUTHOR_NAME", "a"), ("GIT_AUTHOR_EMAIL", "a@example.com")])
         .envs([("GIT_COMMITTER_NAME", "a"), ("GIT_COMMITTER_EMAIL", "a@example.com")])
+        .envs([("GIT_AUTHOR_DATE", "1777644131 +0000"), ("GIT_COMMITTER_DATE", "1777644131 +0000")])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

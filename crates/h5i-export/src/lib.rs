@@ -3,6 +3,23 @@
 //! What leaves a box is a proposal; a person decides. This crate reads a box's tree as hostile
 //! data, compares it with the pinned base, makes the patch and proves that it gives the reviewed
 //! tree, writes the report and the receipt, and verifies them afterwards.
+//!
+//! ```no_run
+//! use std::path::Path;
+//!
+//! use h5i_export::{Base, Export, TreeSource};
+//! use h5i_policy::ExportPolicy;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let tree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904".parse()?;
+//! let base = Base::tree("host/objects", tree);
+//! let reviewed = Export::new(base, ExportPolicy::default(), Path::new("host/scratch"))
+//!     .read(TreeSource::checkout(Path::new("box/work"))?)?
+//!     .review()?;
+//! std::fs::write("patch.diff", &reviewed.patch)?;
+//! # Ok(())
+//! # }
+//! ```
 #![forbid(unsafe_code)]
 
 mod apply;

@@ -32,7 +32,7 @@ pub(crate) fn run(root: &Path, quick: bool) -> Result<u8> {
     let binaries = build(&root)?;
     let mut failed = Vec::new();
     for binary in &binaries {
-        if !run_as_caller(binary)? {
+        if !run_as_caller(&root, binary)? {
             failed.push(format!("{} as the caller", binary.name));
         }
     }
@@ -48,7 +48,7 @@ pub(crate) fn run(root: &Path, quick: bool) -> Result<u8> {
     if needs::is_root() {
         ensure_user()?;
         for binary in &binaries {
-            if !run_as_user(binary)? {
+            if !run_as_user(&root, binary)? {
                 failed.push(format!("{} as {USER}", binary.name));
             }
         }
@@ -92,23 +92,25 @@ fn build(root: &Path) -> Result<Vec<TestBinary>> {
     Ok(binaries)
 }
 
-fn run_as_caller(binary: &TestBinary) -> Result<bool> {
+fn run_as_caller(root: &Path, binary: &TestBinary) -> Result<bool> {
     println!("== {}", binary.name);
     let status = Command::new(&binary.path)
         .current_dir(&binary.directory)
         .env("CARGO_MANIFEST_DIR", &binary.directory)
+        .envs(snapshots(root))
         .status()
         .with_context(|| format!("could not start {}", binary.path.display()))?;
     Ok(status.success())
 }
 
-fn run_as_user(binary: &TestBinary) -> Result<bool> {
+fn run_as_user(root: &Path, binary: &TestBinary) -> Result<bool> {
     println!("== {} as {USER}", binary.name);
     let mut command = Command::new("setpriv");
     command
         .args(["--reuid", USER, "--regid", USER, "--init-groups", "--reset-env", "env"])
         .arg(format!("CARGO_MANIFEST_DIR={}", binary.directory.display()))
         .arg(format!("PATH={}", std::env::var("PATH").unwrap_or_default()));
+    command.args(snapshots(root).map(|(name, value)| format!("{name}={value}")));
     for name in ["H5I_REQUIRE", "CI", "RUST_BACKTRACE"] {
         if let Ok(value) = std::env::var(name) {
             command.arg(format!("{name}={value}"));
@@ -117,6 +119,11 @@ fn run_as_user(binary: &TestBinary) -> Result<bool> {
     let status =
         command.arg(&binary.path).current_dir(&binary.directory).stdin(Stdio::null()).status()?;
     Ok(status.success())
+}
+
+/// Where the reviewed snapshots are, so that insta asks no cargo, and that none is written.
+fn snapshots(root: &Path) -> [(&'static str, String); 2] {
+    [("INSTA_WORKSPACE_ROOT", root.display().to_string()), ("INSTA_UPDATE", "no".to_owned())]
 }
 
 fn ensure_user() -> Result<()> {

@@ -12,7 +12,7 @@ use super::objects::ObjectsKey;
 use super::removal::{RemoveError, Retain};
 use super::scope::Scope;
 use super::{HostId, Store, names, remove_tree};
-use crate::path_error::PathError;
+use crate::path_error::{Action, PathError};
 use crate::timestamp::Timestamp;
 
 /// One thing that `gc` removed.
@@ -71,7 +71,28 @@ impl Store {
         for key in self.collect_objects(None)? {
             report.collected.push(Collected::Objects(key));
         }
+        if self.collect_roots()? {
+            report.collected.push(Collected::Remains(self.roots_dir()));
+        }
         Ok(report)
+    }
+
+    /// Removes the prepared roots when there is no box at all: a session that has one mounted would
+    /// lose it, and a session needs a box. True if there were any.
+    fn collect_roots(&self) -> Result<bool, PathError> {
+        // While somebody makes a box, there is one as good as made.
+        let Some(_exclusive) = self.objects_to_collect()? else { return Ok(false) };
+        for scope in self.scopes()? {
+            if !self.boxes(&scope)?.is_empty() {
+                return Ok(false);
+            }
+        }
+        let roots = self.roots_dir();
+        let there = roots.try_exists().map_err(PathError::at(Action::Inspect, &roots))?;
+        if there {
+            remove_tree(&roots)?;
+        }
+        Ok(there)
     }
 
     /// The host ids of all boxes whose manifest can be read.

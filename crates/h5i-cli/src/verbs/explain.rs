@@ -60,7 +60,7 @@ fn steps(
         objects.extend(caller.store.object_dirs(key)?);
     }
     let mounts = box_plan::object_mounts(objects);
-    let layout = box_plan::layout(&stored.box_dir(), &mounts, manifest.host_id);
+    let layout = box_plan::layout(&caller.store, &stored.box_dir(), &mounts, manifest.host_id);
     let plan = box_plan::plan(policy, &layout)?;
     Ok(plan.steps().iter().map(|step| (step.to_string(), step.reason())).collect())
 }

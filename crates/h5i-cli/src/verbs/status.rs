@@ -102,7 +102,7 @@ pub(super) fn enforcement(
         objects.extend(caller.store.object_dirs(key)?);
     }
     let mounts = box_plan::object_mounts(objects);
-    let layout = box_plan::layout(&stored.box_dir(), &mounts, manifest.host_id);
+    let layout = box_plan::layout(&caller.store, &stored.box_dir(), &mounts, manifest.host_id);
     Ok(Some(box_plan::plan(policy, &layout)?.enforcement().clone()))
 }
 

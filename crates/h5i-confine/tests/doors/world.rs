@@ -6,10 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use h5i_confine::{
-    Access, Event, EventSink, FilterProgram, Layout, Plan, RefusedCall, Session, SinkClosed, Step,
-    system_grants,
+    Access, Event, EventSink, FilterProgram, Layout, NoSink, Output, Plan, RefusedCall, Session,
+    SinkClosed, Step, system_grants,
 };
 use h5i_policy::{Debuggers, GrantOrigin, HostPath, NetMode, ReadGrant, ResolvedPolicy};
 use h5i_testkit::BoxDirs;
@@ -24,6 +25,8 @@ pub(crate) enum Variant {
     Usual,
     /// A second one like it, with directories of its own.
     Second,
+    /// Like the usual one, on a root that was prepared before.
+    Prepared,
     /// With debuggers allowed.
     Debuggers,
     /// On the host's network.
@@ -32,8 +35,14 @@ pub(crate) enum Variant {
     Granted,
 }
 
-const VARIANTS: [Variant; 5] =
-    [Variant::Usual, Variant::Second, Variant::Debuggers, Variant::HostNetwork, Variant::Granted];
+const VARIANTS: [Variant; 6] = [
+    Variant::Usual,
+    Variant::Second,
+    Variant::Prepared,
+    Variant::Debuggers,
+    Variant::HostNetwork,
+    Variant::Granted,
+];
 
 /// Keeps what the supervisor observes.
 #[derive(Debug, Default)]
@@ -61,6 +70,33 @@ struct Running {
     session: Session,
     sink: Arc<Recorder>,
     filter: FilterProgram,
+}
+
+/// A plan with directories and a record of its own.
+#[derive(Debug)]
+pub(crate) struct Fresh {
+    pub(crate) dirs: BoxDirs,
+    pub(crate) plan: Plan,
+    pub(crate) sink: Arc<Recorder>,
+}
+
+impl Fresh {
+    pub(crate) fn start(&self) -> Session {
+        self.plan.start(Arc::clone(&self.sink) as Arc<dyn EventSink>).unwrap()
+    }
+
+    /// Runs a shell's line in a session of its own, to its end.
+    pub(crate) fn shell(&self, line: &str) -> (Output, Duration) {
+        let started = Instant::now();
+        let output = self.plan.command("/bin/sh").args(["-c", line]).output().unwrap();
+        (output, started.elapsed())
+    }
+
+    /// Makes an attempt in a session of its own.
+    pub(crate) fn attempt(&self, attempt: &[&str]) -> Output {
+        let program = format!("{TOOLS}/attempt");
+        self.plan.command(program).arg("attempt").args(attempt).output().unwrap()
+    }
 }
 
 /// The host's files, and the boxes, started when they are first asked for.
@@ -161,7 +197,7 @@ impl World {
             }
             let mut policy = policy();
             match variant {
-                Variant::Usual => {}
+                Variant::Usual | Variant::Prepared => {}
                 Variant::Second => {
                     fs::write(dirs.work().join("of-the-second"), "own").unwrap();
                 }
@@ -174,7 +210,13 @@ impl World {
                     policy.fs.write.insert(path("written"));
                 }
             }
-            let plan = Plan::for_host(&policy, &self.layout(&dirs)).unwrap();
+            let mut layout = self.layout(&dirs);
+            if variant == Variant::Prepared {
+                layout = layout.prepared_roots(dirs.path().join("roots"));
+                // The first session makes the root, the one of the doors finds it made.
+                drop(Plan::for_host(&policy, &layout).unwrap().start(Arc::new(NoSink)).unwrap());
+            }
+            let plan = Plan::for_host(&policy, &layout).unwrap();
             let filter = plan.steps().iter().find_map(|step| match step {
                 Step::SystemCallFilter { program } => Some(program.clone()),
                 _ => None,
@@ -183,6 +225,15 @@ impl World {
             let session = plan.start(Arc::clone(&sink) as Arc<dyn EventSink>).unwrap();
             Running { dirs, session, sink, filter: filter.unwrap() }
         })
+    }
+
+    /// A box of its own, not started.
+    pub(crate) fn fresh(&self, change: impl FnOnce(&mut ResolvedPolicy)) -> Fresh {
+        let dirs = BoxDirs::new().unwrap();
+        let mut policy = policy();
+        change(&mut policy);
+        let plan = Plan::for_host(&policy, &self.layout(&dirs)).unwrap();
+        Fresh { dirs, plan, sink: Arc::new(Recorder::default()) }
     }
 
     /// A layout on these directories, with the attempting program.

@@ -70,7 +70,7 @@ impl Header {
             }
         }
         match renamed {
-            (Some(old), Some(new)) if header.action == Action::Change => {
+            (Some(old), Some(new)) if header.action == Action::Change && old != new => {
                 (header.action, header.old_path, header.new_path) = (Action::Rename, old, new);
             }
             (None, None) => {

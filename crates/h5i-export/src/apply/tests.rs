@@ -60,3 +60,52 @@ fn a_new_file_over_one_of_the_base_is_refused() {
         "it gives another tree than the reviewed one"
     );
 }
+
+/// The patch of a new empty file.
+fn empty(path: &str) -> String {
+    format!(
+        "diff --git a/{path} b/{path}\nnew file mode 100644\nindex 0000000000000000000000000000000000000000..e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\n"
+    )
+}
+
+#[test]
+fn a_new_file_needs_a_free_place_wherever_in_the_patch_it_is_made_free() {
+    let fixture = Fixture::new(|tree| {
+        tree.file("f", "f\n").file("d/x", "").file("d/y", "");
+    });
+    let store = Store::open(&fixture.base, fixture.path()).expect("opens");
+    let result =
+        |patches: &[String]| match apply(&store, fixture.base.tree, patches.concat().as_bytes()) {
+            Ok(_) => None,
+            Err(PatchError::Line { fault, .. }) => Some(fault),
+            Err(other) => panic!("{other:?}"),
+        };
+    let gone = |path: &str| {
+        format!(
+            "diff --git a/{path} b/{path}\ndeleted file mode 100644\nindex e69de29bb2d1d6434b8b29ae775ad8c2e48c5391..0000000000000000000000000000000000000000\n"
+        )
+    };
+    let moved = |from: &str, to: &str| {
+        format!(
+            "diff --git a/{from} b/{to}\nsimilarity index 100%\nrename from {from}\nrename to {to}\n"
+        )
+    };
+    let taken = Some(PatchFault::Exists);
+    assert_eq!(result(&[empty("f/below")]), taken);
+    assert_eq!(result(&[empty("f/below"), moved("f", "g")]), None);
+    assert_eq!(result(&[empty("d")]), taken);
+    assert_eq!(result(&[empty("d"), gone("d/x")]), taken);
+    assert_eq!(result(&[empty("d"), gone("d/x"), moved("d/y", "e")]), None);
+    assert_eq!(result(&[empty("n"), empty("n/below")]), taken);
+    assert_eq!(result(&[moved("d/x", "f")]), taken);
+    assert_eq!(result(&[moved("d/x", "g"), empty("d/x")]), None);
+}
+
+#[test]
+fn a_renamed_file_whose_old_name_became_a_link_comes_through() {
+    let fixture = Fixture::new(|tree| {
+        tree.file("b", "");
+    });
+    fixture.tree().rename("b", "c").link("b", "nowhere");
+    fixture.accepted();
+}

@@ -197,6 +197,18 @@ fn removed_and_swapped_records_are_found() {
 }
 
 #[test]
+fn a_record_after_the_noted_head_is_found() {
+    let case = Case::new();
+    case.write(Existing::Refuse).expect("writes");
+    let mut receipt = case.verify().expect("as written").receipt;
+    receipt.verify_records().expect("the twin: as written");
+    receipt.head = crate::receipt::chain_of(receipt.manifest, &receipt.records[..2], None)
+        .expect("two records");
+    let error = receipt.verify_records().expect_err("one too many");
+    assert!(matches!((error.record, error.fault), (2, ChainFault::Surplus { expected: 2 })));
+}
+
+#[test]
 fn unknown_fields_versions_files_and_links_are_refused() {
     let written = || {
         let case = Case::new();

@@ -221,7 +221,9 @@ impl Comparison<'_, '_> {
                 let Some(pinned) = self.replace_tree(&path, pinned)? else { return Ok(()) };
                 let target = self.walk.read_link()?;
                 self.out.links.push(path.clone());
-                self.propose(&path, pinned, &target, FileMode::Link)
+                let id = Oid::hash_object(ObjectType::Blob, &target)
+                    .map_err(StoreError::git("hash a link"))?;
+                self.propose(&path, pinned, (id, &target), FileMode::Link)
             }
             Kind::File => {
                 let Some(pinned) = self.replace_tree(&path, pinned)? else { return Ok(()) };
@@ -350,14 +352,13 @@ impl Comparison<'_, '_> {
         match read_content(regular, path, self.store, &self.walk)? {
             Content::Unsteady => self.refuse(path.to_vec(), RefusalRule::Unsteady),
             Content::Bytes(content) => {
-                let same = pinned.is_some_and(|pinned| {
-                    Oid::hash_object(ObjectType::Blob, &content).is_ok_and(|id| id == pinned.id)
-                });
-                if bytes > limit && !same {
+                let id = Oid::hash_object(ObjectType::Blob, &content)
+                    .map_err(StoreError::git("hash a file"))?;
+                if bytes > limit && pinned.is_none_or(|pinned| pinned.id != id) {
                     self.refuse(path.to_vec(), too_large);
                     return Ok(());
                 }
-                return self.propose(path, pinned, &content, mode);
+                return self.propose(path, pinned, (id, &content), mode);
             }
             Content::Stored(id) => {
                 if bytes > limit && pinned.is_none_or(|pinned| pinned.id != id) {
@@ -370,15 +371,14 @@ impl Comparison<'_, '_> {
         Ok(())
     }
 
+    /// Keeps content that the base does not have at `path` in the quarantine.
     fn propose(
         &mut self,
         path: &[u8],
         pinned: Option<Pinned>,
-        content: &[u8],
+        (id, content): (Oid, &[u8]),
         mode: FileMode,
     ) -> Result<(), ReviewError> {
-        let id =
-            Oid::hash_object(ObjectType::Blob, content).map_err(StoreError::git("hash a file"))?;
         if pinned.is_none_or(|pinned| pinned.id != id) {
             self.store.write(ObjectType::Blob, content)?;
         }

@@ -1,6 +1,10 @@
 //! The patch between two trees.
 
-use git2::{Delta, DiffFindOptions, DiffFormat, DiffOptions, FileMode, Oid};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use git2::{Delta, DiffFindOptions, DiffFormat, DiffOptions, FileMode, ObjectType, Oid, Tree};
 
 use crate::store::{Store, StoreError};
 
@@ -65,13 +69,18 @@ pub(super) fn make(
         .old_prefix("a/")
         .new_prefix("b/");
     let git = StoreError::git;
-    let mut diff = store
-        .repo
-        .diff_tree_to_tree(Some(&old), Some(&new), Some(&mut options))
-        .map_err(git("compare the trees"))?;
+    let mut compare = || {
+        let diff = store.repo.diff_tree_to_tree(Some(&old), Some(&new), Some(&mut options));
+        diff.map_err(git("compare the trees"))
+    };
+    let mut diff = compare()?;
     let mut find = DiffFindOptions::new();
     find.renames(true).copies(false).rename_threshold(50).rename_limit(400);
     diff.find_similar(Some(&mut find)).map_err(git("find renamed files"))?;
+    let renames = diff.deltas().any(|delta| delta.status() == Delta::Renamed);
+    if renames && diff.deltas().any(|delta| is_crossing(&delta, &old, &new)) {
+        diff = compare()?;
+    }
     let mut changes: Vec<Change> = diff.deltas().map(|delta| change(&delta)).collect();
     for (at, change) in changes.iter_mut().enumerate() {
         let patch = git2::Patch::from_diff(&diff, at).map_err(git("make the patch of a file"))?;
@@ -86,7 +95,11 @@ pub(super) fn make(
         }
     }
     let mut text = Vec::new();
-    diff.print(DiffFormat::Patch, |_, _, line| {
+    diff.print(DiffFormat::Patch, |delta, _, line| {
+        // libgit2 says of equal binary content that it differs, which no patch reader takes.
+        if line.origin() == 'B' && delta.old_file().id() == delta.new_file().id() {
+            return true;
+        }
         if matches!(line.origin(), ' ' | '+' | '-') {
             text.extend_from_slice(&[line.origin() as u8]);
         }
@@ -95,6 +108,24 @@ pub(super) fn make(
     })
     .map_err(git("print the patch"))?;
     Ok((text, join_type_changes(changes)))
+}
+
+/// Whether a file comes to or goes from a name that has something of another kind on the other
+/// side. Beside renames git takes such a patch only in some orders, which libgit2 does not keep.
+fn is_crossing(delta: &git2::DiffDelta<'_>, old: &Tree<'_>, new: &Tree<'_>) -> bool {
+    let occupied = |tree: &Tree<'_>, file: &git2::DiffFile<'_>| {
+        let path = file.path_bytes().unwrap_or_default();
+        let ends = (0..=path.len()).filter(|&end| path.get(end).is_none_or(|&byte| byte == b'/'));
+        ends.map(|end| &path[..end]).any(|here| {
+            let entry = tree.get_path(Path::new(OsStr::from_bytes(here)));
+            entry.is_ok_and(|entry| here == path || entry.kind() != Some(ObjectType::Tree))
+        })
+    };
+    match delta.status() {
+        Delta::Added => occupied(old, &delta.new_file()),
+        Delta::Renamed => occupied(new, &delta.old_file()) || occupied(old, &delta.new_file()),
+        _ => false,
+    }
 }
 
 /// A deletion and an addition of one path are a change of its type.

@@ -134,13 +134,21 @@ impl Proposal<'_> {
             refusals.sort_by(|a, b| a.path.cmp(&b.path));
             return Err(ReviewError::Refused { refusals });
         }
-        let applied = apply(&store, base, &text).map_err(ReviewError::PatchFails)?;
-        if applied != tree {
-            return Err(ReviewError::PatchDiffers { reviewed: tree, applied });
-        }
+        prove(&store, base, tree, &text)?;
         flags.sort_by(|a, b| (&a.path, a.kind).cmp(&(&b.path, b.kind)));
         Ok(Reviewed { base: export.base, tree, patch: text, changes, flags, left: compared.left })
     }
+}
+
+/// Fails unless the patch, applied to the base, gives the reviewed tree.
+pub(super) fn prove(
+    store: &Store,
+    base: Oid,
+    reviewed: Oid,
+    patch: &[u8],
+) -> Result<(), ReviewError> {
+    let applied = apply(store, base, patch).map_err(ReviewError::PatchFails)?;
+    if applied == reviewed { Ok(()) } else { Err(ReviewError::PatchDiffers { reviewed, applied }) }
 }
 
 struct Check<'s> {

@@ -100,3 +100,70 @@ pub(crate) fn read_content(
     let id = writer.finalize().map_err(StoreError::git("keep a large file"))?;
     Ok(Content::Stored(id))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+    use std::io::Write as _;
+
+    use super::{Content, IN_MEMORY, Regular, read_content};
+    use crate::fixture::Fixture;
+    use crate::store::Store;
+    use crate::tree::{ReadLimits, TreeSource, Walk};
+
+    /// Reads a file of `size` bytes after `meddle` had its way between opening and reading.
+    fn read(size: u64, meddle: impl FnOnce(&std::path::Path)) -> Content {
+        let fixture = Fixture::new(|_| ());
+        let content = vec![b'x'; usize::try_from(size).expect("small")];
+        fixture.tree().file("f", content);
+        let TreeSource::Checkout { root } = fixture.source();
+        let walk = Walk::new(root, ReadLimits::default()).expect("opens");
+        let opened = walk.open_again(b"f").expect("opens");
+        let regular = Regular::new(opened, b"f").expect("stats").expect("a file");
+        meddle(&fixture.tree().at("f"));
+        let store = Store::open(&fixture.base, fixture.path()).expect("opens");
+        read_content(regular, b"f", &store, &walk).expect("reads")
+    }
+
+    #[test]
+    fn a_file_that_grows_or_shrinks_while_it_is_read_is_unsteady() {
+        for size in [10, IN_MEMORY + 1] {
+            let grown = read(size, |path| {
+                OpenOptions::new()
+                    .append(true)
+                    .open(path)
+                    .expect("opens")
+                    .write_all(b"more")
+                    .expect("writes");
+            });
+            assert!(matches!(grown, Content::Unsteady), "{size}");
+            let shrunk = read(size, |path| {
+                OpenOptions::new().write(true).open(path).expect("opens").set_len(5).expect("cuts");
+            });
+            assert!(matches!(shrunk, Content::Unsteady), "{size}");
+        }
+        assert!(matches!(read(10, |_| ()), Content::Bytes(bytes) if bytes == [b'x'; 10]));
+        assert!(matches!(read(IN_MEMORY + 1, |_| ()), Content::Stored(_)));
+    }
+
+    #[test]
+    fn a_file_swapped_after_it_was_opened_is_read_as_it_was_opened() {
+        let swapped = read(10, |path| {
+            std::fs::remove_file(path).expect("removes");
+            std::os::unix::fs::symlink("/etc/passwd", path).expect("links");
+        });
+        assert!(matches!(swapped, Content::Bytes(bytes) if bytes == [b'x'; 10]));
+    }
+
+    #[test]
+    fn a_link_is_not_opened_whether_it_is_the_file_or_above_it() {
+        let fixture = Fixture::new(|_| ());
+        fixture.tree().file("d/f", "x").link("l", "d/f").link("up", "d");
+        let TreeSource::Checkout { root } = fixture.source();
+        let walk = Walk::new(root, ReadLimits::default()).expect("opens");
+        for path in [&b"l"[..], b"up/f", b"../host/.git/HEAD", b"/etc/passwd"] {
+            walk.open_again(path).expect_err("a link, or outside");
+        }
+        walk.open_again(b"d/f").expect("the twin: the file itself");
+    }
+}

@@ -1,5 +1,6 @@
 //! The attempts: what the program does when it is started as `attempt NAME ARGS…`.
 
+mod amounts;
 mod files;
 mod kernel;
 mod mounts;
@@ -14,7 +15,7 @@ pub(crate) type Attempt = fn(&[&str]) -> Outcome;
 
 /// Makes one attempt and says in one line how it went.
 pub(crate) fn main(name: &str, args: &[&str]) {
-    let found = [files::ALL, kernel::ALL, mounts::ALL, processes::ALL, sockets::ALL]
+    let found = [amounts::ALL, files::ALL, kernel::ALL, mounts::ALL, processes::ALL, sockets::ALL]
         .into_iter()
         .flatten()
         .find(|(known, _)| *known == name);

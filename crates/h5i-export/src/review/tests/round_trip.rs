@@ -373,3 +373,39 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_binary_file_that_only_became_executable_or_was_only_renamed_comes_through() {
+    let fixture = Fixture::new(|tree| {
+        tree.file("d e/bin", [0_u8]).file("d e/other", [0_u8, 1, 2, 3]);
+    });
+    fixture.tree().mode("d e/bin", 0o755).rename("d e/other", "d e/moved");
+    assert_eq!(
+        kinds(&fixture),
+        [(ChangeKind::Mode, "d e/bin".to_owned()), (ChangeKind::Renamed, "d e/moved".to_owned())]
+    );
+}
+
+#[test]
+fn a_file_renamed_over_a_link_or_into_its_own_place_comes_through() {
+    let over = Fixture::new(|tree| {
+        tree.file("long", "1\n2\n3\n4\n").link("b", "nowhere");
+    });
+    over.tree().remove("b").rename("long", "b");
+    over.accepted();
+    let beside = Fixture::new(|tree| {
+        tree.file("d", "").link("c", "nowhere");
+    });
+    beside.tree().rename("d", "a").remove("c").file("c", "");
+    beside.accepted();
+    let below = Fixture::new(|tree| {
+        tree.file("a", "1\n2\n3\n4\n");
+    });
+    below.tree().rename("a", "t").rename("t", "a/b");
+    below.accepted();
+    let above = Fixture::new(|tree| {
+        tree.file("a/b", "1\n2\n3\n4\n");
+    });
+    above.tree().rename("a/b", "t").remove("a").rename("t", "a");
+    above.accepted();
+}

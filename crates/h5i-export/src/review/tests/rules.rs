@@ -23,6 +23,7 @@ fn a_link_that_leaves_the_tree_is_refused_and_one_that_stays_is_exported() {
         "dir/../../x",
         ".git/config",
         "dir/x/../../../y",
+        "absent/../a",
         "c:\\x",
         "../box/a",
     ] {
@@ -44,6 +45,21 @@ fn a_link_that_leaves_the_tree_is_refused_and_one_that_stays_is_exported() {
         fixture.tree().link(path, target);
         assert_eq!(fixture.accepted().changes.len(), 1, "{path} -> {target}");
     }
+}
+
+#[test]
+fn a_patch_that_gives_another_tree_than_the_reviewed_one_is_refused() {
+    let fixture = small();
+    fixture.tree().file("a", "b\n");
+    let reviewed = fixture.accepted();
+    let store = crate::store::Store::open(&fixture.base, fixture.path()).expect("opens");
+    let base = fixture.base.tree;
+    let prove = |tree, patch: &[u8]| crate::review::reviewed::prove(&store, base, tree, patch);
+    prove(reviewed.tree, &reviewed.patch).expect("the twin: the patch of this tree");
+    let error = prove(base, &reviewed.patch).expect_err("another tree");
+    assert!(matches!(error, ReviewError::PatchDiffers { reviewed, .. } if reviewed == base));
+    let error = prove(reviewed.tree, b"").expect_err("no patch at all");
+    assert!(matches!(error, ReviewError::PatchDiffers { applied, .. } if applied == base));
 }
 
 #[test]
