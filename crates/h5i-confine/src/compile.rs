@@ -1,5 +1,6 @@
 //! Turns steps into the system calls that the stage makes.
 
+mod overlay;
 mod restrict;
 
 use std::collections::BTreeSet;
@@ -135,6 +136,7 @@ impl Compiler {
             Step::Bind { source: from, target, access, kind } => {
                 self.bind(from, source, target, *access, *kind);
             }
+            Step::Overlay { target, lowers, area } => self.overlay(target, lowers, area),
             Step::Scratch { path, mode } => {
                 self.directory(path);
                 self.mount(
@@ -384,7 +386,7 @@ impl Compiler {
         access: Access,
         kind: BindKind,
     ) {
-        if kind == BindKind::Directory {
+        if matches!(kind, BindKind::Directory | BindKind::Layer) {
             self.directory(target);
         } else if !target.starts_with("/proc") && self.made.insert(target.to_owned()) {
             self.parents(target);
@@ -405,7 +407,7 @@ impl Compiler {
             self.list.call(libc::SYS_mount_setattr, &args);
             slot
         });
-        if kind == BindKind::Directory {
+        if matches!(kind, BindKind::Directory | BindKind::Layer) {
             self.cover(target);
             self.mounted.insert(target.to_owned());
         }

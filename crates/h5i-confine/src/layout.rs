@@ -20,17 +20,43 @@ pub enum Access {
     Write,
 }
 
-/// One host directory that stands in the box at another place.
+/// Name of the directory in an overlay's area that receives what the box writes.
+pub const UPPER: &str = "upper";
+/// Name of the directory in an overlay's area that the kernel works in.
+pub const OVERLAY_WORK: &str = "work";
+
+/// One part of the host that stands in the box at another place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Placement {
-    /// Absolute path on the host. It must be a directory by the time the plan is started, and no
-    /// part of its path a symbolic link.
-    pub source: PathBuf,
+    /// What of the host stands there.
+    pub source: Source,
     /// Absolute path in the box.
     pub target: PathBuf,
-    /// Whether the box may write there.
-    pub access: Access,
+}
+
+/// What of the host a [`Placement`] shows.
+///
+/// Every path is absolute, a directory by the time the plan is started, and no part of it a
+/// symbolic link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Source {
+    /// One directory.
+    Directory {
+        /// Where it is on the host.
+        path: PathBuf,
+        /// Whether the box may write there.
+        access: Access,
+    },
+    /// Several directories as one (`overlayfs`), which the box may write; only the area changes.
+    Overlay {
+        /// Directories that are only read, the one that hides the others first; at least one.
+        lowers: Vec<PathBuf>,
+        /// A directory with [`UPPER`] and [`OVERLAY_WORK`] in it, on one file system that supports
+        /// an overlay's writable layer. Nothing but that is used of it.
+        area: PathBuf,
+    },
 }
 
 /// Where the parts of a box lie on the host and where they stand in the box.
@@ -65,8 +91,22 @@ impl Layout {
         target: impl Into<PathBuf>,
         access: Access,
     ) -> Self {
-        let (source, target) = (source.into(), target.into());
-        self.placements.push(Placement { source, target, access });
+        let source = Source::Directory { path: source.into(), access };
+        self.placements.push(Placement { source, target: target.into() });
+        self
+    }
+
+    /// Adds an overlay of `lowers`, the one that hides the others first, and the `area` that
+    /// receives what the box writes; see [`Source::Overlay`].
+    #[must_use]
+    pub fn overlay(
+        mut self,
+        lowers: Vec<PathBuf>,
+        area: impl Into<PathBuf>,
+        target: impl Into<PathBuf>,
+    ) -> Self {
+        let source = Source::Overlay { lowers, area: area.into() };
+        self.placements.push(Placement { source, target: target.into() });
         self
     }
 

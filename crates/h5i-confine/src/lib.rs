@@ -19,10 +19,12 @@ mod enforcement;
 mod error;
 mod event;
 mod host;
+mod id_map;
 mod landlock;
 mod layout;
 mod list;
 mod outcome;
+mod overlay_trial;
 mod plan;
 mod prepared;
 mod probe;
@@ -45,8 +47,11 @@ pub use enforcement::{Enforcement, Mechanism, State};
 pub use error::{PlanError, SpawnError, StartError};
 pub use event::{Event, EventSink, NoSink, RefusedCall, SinkClosed};
 pub use host::{HostFacts, UserNamespaces};
-pub use layout::{Access, BOX_ID, HOME, Layout, Placement, SPOOL, WORKSPACE};
+pub use layout::{
+    Access, BOX_ID, HOME, Layout, OVERLAY_WORK, Placement, SPOOL, Source, UPPER, WORKSPACE,
+};
 pub use outcome::{Limit, Outcome, Stop, Usage};
+pub use overlay_trial::try_overlay;
 pub use plan::{Plan, SocketSlot};
 pub use prepared::is_half_made_root;
 pub use probe::{Probe, ProbeError, probe};

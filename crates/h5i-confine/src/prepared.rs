@@ -47,14 +47,14 @@ pub(crate) fn split(steps: Vec<Step>) -> (Shape, Vec<Step>) {
             Step::Bind { target, kind, .. } => {
                 if own(target) {
                     match kind {
-                        BindKind::Directory => shape.directory(target),
+                        BindKind::Directory | BindKind::Layer => shape.directory(target),
                         _ => shape.put(target, Node::File(Vec::new())),
                     }
                 }
                 covered.insert(target.clone());
                 left.push(step);
             }
-            Step::Scratch { path, .. } => {
+            Step::Scratch { path, .. } | Step::Overlay { target: path, .. } => {
                 if own(path) {
                     shape.directory(path);
                 }

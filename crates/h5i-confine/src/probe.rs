@@ -58,7 +58,16 @@ pub enum ProbeError {
 }
 
 /// One attempt: what it shows, and the calls.
-type Attempt = (&'static str, fn(&mut List));
+pub(crate) type Attempt = (&'static str, fn(&mut List));
+
+/// Who opens the parts of the host that a trial needs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sources {
+    /// The child, by their paths.
+    ByPath,
+    /// This process, before the child gives up root.
+    TakenBefore,
+}
 
 struct Trial {
     mechanism: &'static str,
@@ -76,13 +85,19 @@ pub fn probe(facts: &HostFacts, host_id: u32) -> Vec<Probe> {
         .map(|trial| Probe {
             mechanism: trial.mechanism,
             attempts: trial.shows,
-            result: attempt(trial.steps, &trial.attempts),
+            result: attempt(trial.steps, Sources::ByPath, &trial.attempts),
         })
         .collect()
 }
 
-fn attempt(steps: Vec<Step>, attempts: &[Attempt]) -> Result<(), ProbeError> {
-    let plan = Plan::of_steps(steps, Limits::default());
+/// Takes the steps in a child and makes the attempts there.
+pub(crate) fn attempt(
+    steps: Vec<Step>,
+    sources: Sources,
+    attempts: &[Attempt],
+) -> Result<(), ProbeError> {
+    let mut plan = Plan::of_steps(steps, Limits::default());
+    plan.root_caller = sources == Sources::TakenBefore;
     let session = Session::start(&plan, Arc::new(NoSink))?;
     let mut list = List::receiving(0);
     for (index, (_, calls)) in attempts.iter().enumerate() {

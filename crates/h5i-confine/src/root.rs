@@ -8,7 +8,7 @@ use h5i_policy::{GrantOrigin, NetMode, ReadGrant, ResolvedPolicy};
 
 use crate::error::PlanError;
 use crate::host::HostFacts;
-use crate::layout::{Access, BOX_ID, HOME, Layout, WORKSPACE};
+use crate::layout::{Access, BOX_ID, HOME, Layout, Placement, Source, WORKSPACE};
 use crate::step::{BindKind, Step};
 
 /// Devices every program expects; each is bound from the host's `/dev`.
@@ -42,13 +42,7 @@ pub(crate) fn steps(
     steps.push(Step::Link { path: "/var/run".into(), target: "/run".into() });
     identity(policy, &mut steps)?;
     for part in &layout.placements {
-        steps.push(Step::Bind {
-            source: part.source.clone(),
-            target: part.target.clone(),
-            access: part.access,
-            kind: BindKind::Directory,
-        });
-        if part.access == Access::Write {
+        if placed(part, &mut steps) == Access::Write {
             writable.push(part.target.clone());
         }
     }
@@ -58,6 +52,45 @@ pub(crate) fn steps(
     steps.push(Step::LeaveHost);
     steps.push(Step::SealRoot);
     Ok((steps, writable))
+}
+
+/// Where the layers of an overlay stand until it is mounted: in memory, for the root itself may be
+/// one that was made before.
+const LAYERS: &str = "/run/.layers";
+
+/// Mounts a part of the box; yields whether the box may write there.
+fn placed(part: &Placement, steps: &mut Vec<Step>) -> Access {
+    let target = part.target.clone();
+    match &part.source {
+        Source::Directory { path, access } => {
+            let (source, kind) = (path.clone(), BindKind::Directory);
+            steps.push(Step::Bind { source, target, access: *access, kind });
+            *access
+        }
+        Source::Overlay { lowers, area } => {
+            steps.extend(overlay(lowers, area, target));
+            Access::Write
+        }
+    }
+}
+
+/// Mounts layers at places of their own, so that the overlay's options name these and no path of
+/// the host, and then the overlay, which unmounts them.
+pub(crate) fn overlay(lowers: &[PathBuf], area: &Path, target: PathBuf) -> Vec<Step> {
+    let kind = BindKind::Layer;
+    let place = |name: String| Path::new(LAYERS).join(name);
+    let mut steps = Vec::new();
+    let mut places = Vec::new();
+    for (number, source) in lowers.iter().enumerate() {
+        let (source, target) = (source.clone(), place(number.to_string()));
+        places.push(target.clone());
+        steps.push(Step::Bind { source, target, access: Access::Read, kind });
+    }
+    let (source, written) = (area.to_owned(), place("written".to_owned()));
+    let (access, kind) = (Access::Write, BindKind::Directory);
+    steps.push(Step::Bind { source, target: written.clone(), access, kind });
+    steps.push(Step::Overlay { target, lowers: places, area: written });
+    steps
 }
 
 /// Places of the box's own: no grant may stand at or above them.

@@ -18,6 +18,7 @@ use crate::control;
 use crate::enforcement::Enforcement;
 use crate::error::StartError;
 use crate::event::EventSink;
+use crate::id_map::IdMap;
 use crate::layout::Access;
 use crate::outcome::{Outcome, Stop, Usage};
 use crate::plan::{Plan, RunDefaults, SocketSlot};
@@ -218,6 +219,7 @@ fn sources(plan: &Plan) -> Result<(Vec<OwnedFd>, Vec<usize>), StartError> {
     if !plan.root_caller {
         return Ok((fds, steps));
     }
+    let mut map = None;
     for (index, step) in plan.steps().iter().enumerate() {
         let (source, attributes) = match step {
             Step::Bind { source, access, kind, .. } if *kind != BindKind::Device => {
@@ -232,10 +234,28 @@ fn sources(plan: &Plan) -> Result<(Vec<OwnedFd>, Vec<usize>), StartError> {
             let source = io::Error::from_raw_os_error(libc::E2BIG);
             return Err(StartError::Prepare { what: "pass so many parts of the host", source });
         }
-        fds.push(take_hold(source, attributes)?);
+        let tree = take_hold(source, attributes)?;
+        if matches!(step, Step::Bind { kind: BindKind::Layer, .. }) {
+            let map = match &map {
+                Some(map) => map,
+                None => map.insert(IdMap::new(host_id(plan))?),
+            };
+            map.apply(&tree)
+                .map_err(|error| StartError::Source { path: source.clone(), source: error })?;
+        }
+        fds.push(tree);
         steps.push(index);
     }
     Ok((fds, steps))
+}
+
+/// The id that a root caller's box runs under.
+fn host_id(plan: &Plan) -> u32 {
+    let id = plan.steps().iter().find_map(|step| match step {
+        Step::TakeHostId { id } => Some(*id),
+        _ => None,
+    });
+    id.unwrap_or(0)
 }
 
 fn take_hold(path: &Path, attributes: [u64; 4]) -> Result<OwnedFd, StartError> {

@@ -100,6 +100,15 @@ pub enum Step {
         /// What stands there.
         kind: BindKind,
     },
+    /// Show several mounted directories as one, and unmount what it was made of.
+    Overlay {
+        /// Where.
+        target: PathBuf,
+        /// Directories in the box that are only read, the one that hides the others first.
+        lowers: Vec<PathBuf>,
+        /// The directory in the box whose `upper` receives what is written.
+        area: PathBuf,
+    },
     /// Mount an empty file system in memory.
     Scratch {
         /// Where.
@@ -168,6 +177,9 @@ pub enum NetworkNamespace {
 pub enum BindKind {
     /// A directory and what is mounted below it.
     Directory,
+    /// A directory that an overlay is made of; for a root caller's box its files, which belong to
+    /// root on the host, show as the box's own.
+    Layer,
     /// A file.
     File,
     /// A character device.
@@ -226,8 +238,10 @@ impl Step {
             }
             Self::Directory { .. } | Self::Link { .. } => "the shape that programs expect",
             Self::File { .. } => "written for the box, nothing of the host's",
+            Self::Bind { kind: BindKind::Layer, .. } => "a part of the overlay that follows",
             Self::Bind { access: Access::Read, .. } => "granted for reading",
             Self::Bind { access: Access::Write, .. } => "granted for writing",
+            Self::Overlay { .. } => "what the box writes is apart from what it was given",
             Self::Scratch { .. } => "gone with the session",
             Self::Proc => "shows the box's processes only; nothing below it can be written",
             Self::Terminals => "a terminal of the box is never the caller's",
@@ -291,6 +305,9 @@ impl fmt::Display for Step {
                 } else {
                     write!(f, "mount {} {access} from {}", target.display(), source.display())
                 }
+            }
+            Self::Overlay { target, lowers, .. } => {
+                write!(f, "mount {} as an overlay of {} layers", target.display(), lowers.len() + 1)
             }
             Self::Scratch { path, .. } => write!(f, "mount memory at {}", path.display()),
             Self::Proc => f.write_str("mount /proc of the box, read-only"),

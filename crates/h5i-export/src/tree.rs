@@ -1,6 +1,7 @@
 //! Reading a box's tree as hostile data.
 
 mod content;
+mod layer;
 mod source;
 mod walk;
 
@@ -9,6 +10,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) use content::{Content, Regular, read_content};
+pub(crate) use layer::Cover;
+pub(crate) use source::Layers;
 pub use source::TreeSource;
 pub(crate) use walk::{Kind, Step, Walk};
 
@@ -93,6 +96,18 @@ pub enum TreeError {
         path: Vec<u8>,
         /// The limit.
         limit: Duration,
+    },
+    /// An entry of an overlay's upper layer has its content or its place elsewhere. Overlays of h5i
+    /// make no such entries.
+    #[error(
+        "`{}` has the attribute {attribute}: the layer does not stand for itself",
+        Escaped::new(path)
+    )]
+    Indirect {
+        /// The entry.
+        path: Vec<u8>,
+        /// The attribute that says so.
+        attribute: &'static str,
     },
     /// The quarantine can't be written.
     #[error("can't keep what was read")]

@@ -11,7 +11,7 @@ use crate::apply::{Edit, Edits};
 use crate::ignore::{Entry, IgnoreStack};
 use crate::path::{ExportPath, is_dot_git};
 use crate::store::{Store, StoreError};
-use crate::tree::{Content, Kind, Regular, Step, TreeSource, Walk, read_content};
+use crate::tree::{Content, Cover, Kind, Layers, Regular, Step, TreeSource, Walk, read_content};
 
 /// Everything that was read.
 #[derive(Debug, Default)]
@@ -45,6 +45,8 @@ impl Pinned {
 struct Frame {
     /// What the base has in it and the walk has not met yet.
     base: BTreeMap<Vec<u8>, Pinned>,
+    /// What becomes of that at the end of the directory.
+    cover: Cover,
     untracked: Untracked,
 }
 
@@ -67,11 +69,11 @@ pub(super) fn compare(
     store: &Store,
     tree: TreeSource,
 ) -> Result<Compared, ReviewError> {
-    let TreeSource::Checkout { root } = tree;
+    let (root, layers) = tree.into_root();
     let mut comparison = Comparison {
         export,
         store,
-        walk: Walk::new(root, export.limits)?,
+        walk: Walk::new(root, layers, export.limits)?,
         frames: Vec::new(),
         ignore: IgnoreStack::default(),
         linked: Linked::new(),
@@ -79,6 +81,10 @@ pub(super) fn compare(
     };
     comparison.enter(Some(export.base.tree), Untracked::Proposed)?;
     comparison.run()?;
+    if layers == Layers::Upper && !comparison.out.links.is_empty() {
+        // A new link may change where one of the base leads, and the layer has the new ones only.
+        comparison.links_of_base()?;
+    }
     Ok(comparison.out)
 }
 
@@ -125,14 +131,19 @@ impl Comparison<'_, '_> {
             _ => None,
         };
         self.ignore.push(self.walk.path(), rules.as_ref().map(git2::Blob::content));
-        self.frames.push(Frame { base, untracked });
+        let cover = self.walk.cover()?;
+        self.frames.push(Frame { base, cover, untracked });
         Ok(())
     }
 
-    /// What the base has in a directory and the box has not is deleted.
+    /// What the base has in a directory and the box has not is deleted, unless the directory is one
+    /// of an upper layer that leaves it as it is.
     fn leave(&mut self, directory: &[u8]) -> Result<(), ReviewError> {
         self.ignore.pop();
         let Some(frame) = self.frames.pop() else { return Ok(()) };
+        if frame.cover == Cover::Own {
+            return Ok(());
+        }
         for (name, pinned) in frame.base {
             let path = join(directory, &name);
             self.remove(&path, pinned)?;
@@ -161,10 +172,34 @@ impl Comparison<'_, '_> {
         Ok(all)
     }
 
+    /// Adds the links of the base to those that were met.
+    fn links_of_base(&mut self) -> Result<(), ReviewError> {
+        let mut rest = vec![(Vec::new(), self.export.base.tree)];
+        while let Some((directory, tree)) = rest.pop() {
+            for entry in self.store.tree(tree)?.iter() {
+                let path = join(&directory, entry.name_bytes());
+                if entry.filemode() == i32::from(FileMode::Tree) {
+                    rest.push((path, entry.id()));
+                } else if entry.filemode() == i32::from(FileMode::Link) {
+                    self.out.links.push(path);
+                }
+            }
+        }
+        self.out.links.sort();
+        self.out.links.dedup();
+        Ok(())
+    }
+
     fn entry(&mut self, kind: Kind) -> Result<(), ReviewError> {
         let path = self.walk.path().to_vec();
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(&path).to_vec();
         let Some(frame) = self.frames.last_mut() else { return Ok(()) };
+        if kind == Kind::Whiteout {
+            return match frame.base.remove(&name) {
+                Some(pinned) => self.remove(&path, pinned).map(|_all| ()),
+                None => Ok(()),
+            };
+        }
         if let Untracked::Counted(root) = &frame.untracked {
             let root = root.clone();
             return self.stay(root, kind, LeftBehind::Ignored { files: 0 });
@@ -213,6 +248,7 @@ impl Comparison<'_, '_> {
         }
         match kind {
             Kind::Directory => self.directory(&path, pinned, ignored),
+            Kind::Whiteout => Ok(()),
             Kind::Special(special) => {
                 self.refuse(path, RefusalRule::Special(special));
                 Ok(())
@@ -284,7 +320,11 @@ impl Comparison<'_, '_> {
         let left = self.out.left.entry(root.clone()).or_insert(why);
         if kind == Kind::Directory {
             self.walk.descend()?;
-            self.frames.push(Frame { base: BTreeMap::new(), untracked: Untracked::Counted(root) });
+            self.frames.push(Frame {
+                base: BTreeMap::new(),
+                cover: Cover::All,
+                untracked: Untracked::Counted(root),
+            });
             self.ignore.push(b"", None);
         } else {
             left.count_one();

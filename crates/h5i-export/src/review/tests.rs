@@ -1,3 +1,4 @@
 mod hostile;
+mod overlay;
 mod round_trip;
 mod rules;

@@ -109,15 +109,15 @@ mod tests {
     use super::{Content, IN_MEMORY, Regular, read_content};
     use crate::fixture::Fixture;
     use crate::store::Store;
-    use crate::tree::{ReadLimits, TreeSource, Walk};
+    use crate::tree::{ReadLimits, Walk};
 
     /// Reads a file of `size` bytes after `meddle` had its way between opening and reading.
     fn read(size: u64, meddle: impl FnOnce(&std::path::Path)) -> Content {
         let fixture = Fixture::new(|_| ());
         let content = vec![b'x'; usize::try_from(size).expect("small")];
         fixture.tree().file("f", content);
-        let TreeSource::Checkout { root } = fixture.source();
-        let walk = Walk::new(root, ReadLimits::default()).expect("opens");
+        let (root, layers) = fixture.source().into_root();
+        let walk = Walk::new(root, layers, ReadLimits::default()).expect("opens");
         let opened = walk.open_again(b"f").expect("opens");
         let regular = Regular::new(opened, b"f").expect("stats").expect("a file");
         meddle(&fixture.tree().at("f"));
@@ -159,8 +159,8 @@ mod tests {
     fn a_link_is_not_opened_whether_it_is_the_file_or_above_it() {
         let fixture = Fixture::new(|_| ());
         fixture.tree().file("d/f", "x").link("l", "d/f").link("up", "d");
-        let TreeSource::Checkout { root } = fixture.source();
-        let walk = Walk::new(root, ReadLimits::default()).expect("opens");
+        let (root, layers) = fixture.source().into_root();
+        let walk = Walk::new(root, layers, ReadLimits::default()).expect("opens");
         for path in [&b"l"[..], b"up/f", b"../host/.git/HEAD", b"/etc/passwd"] {
             walk.open_again(path).expect_err("a link, or outside");
         }

@@ -4,9 +4,10 @@ use std::ffi::CString;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 
-use super::{ReadLimits, Special, TreeError};
+use super::layer::{self, Cover};
+use super::{Layers, ReadLimits, Special, TreeError};
 use crate::path::{MAX_DEPTH, MAX_PATH};
 
 /// What the walk came to.
@@ -27,11 +28,14 @@ pub(crate) enum Kind {
     File,
     Symlink,
     Special(Special),
+    /// In an upper layer: what the base has there is gone.
+    Whiteout,
 }
 
 /// A walk in the order of the directories. It holds one descriptor a level and one path.
 pub(crate) struct Walk {
     root: OwnedFd,
+    layers: Layers,
     levels: Vec<Level>,
     path: Vec<u8>,
     name: CString,
@@ -53,10 +57,15 @@ const RESOLVE: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_XDEV);
 
 impl Walk {
-    pub(crate) fn new(root: OwnedFd, limits: ReadLimits) -> Result<Self, TreeError> {
+    pub(crate) fn new(
+        root: OwnedFd,
+        layers: Layers,
+        limits: ReadLimits,
+    ) -> Result<Self, TreeError> {
         let directory = Dir::read_from(&root).map_err(failed("list", b""))?;
         Ok(Self {
             root,
+            layers,
             levels: vec![Level { directory, path: 0 }],
             path: Vec::new(),
             name: CString::default(),
@@ -114,14 +123,31 @@ impl Walk {
         Ok(())
     }
 
+    /// What the directory that was entered last does with the base's entries that it does not have.
+    pub(crate) fn cover(&self) -> Result<Cover, TreeError> {
+        match self.layers {
+            Layers::Whole => Ok(Cover::All),
+            Layers::Upper => layer::cover(self.here()?, &self.path),
+        }
+    }
+
     /// Opens the file that is the last entry; it never waits, whatever the entry has become.
     pub(crate) fn open(&self) -> Result<OwnedFd, TreeError> {
-        open_file(self.here()?, &self.name).map_err(failed("open", &self.path))
+        let opened = open_file(self.here()?, &self.name).map_err(failed("open", &self.path))?;
+        self.check_file(opened, &self.path)
     }
 
     /// Opens a file that was seen before, by its path from the root.
     pub(crate) fn open_again(&self, path: &[u8]) -> Result<OwnedFd, TreeError> {
-        open_file(self.root.as_fd(), path).map_err(failed("open", path))
+        let opened = open_file(self.root.as_fd(), path).map_err(failed("open", path))?;
+        self.check_file(opened, path)
+    }
+
+    fn check_file(&self, opened: OwnedFd, path: &[u8]) -> Result<OwnedFd, TreeError> {
+        if self.layers == Layers::Upper {
+            layer::check_file(&opened, path)?;
+        }
+        Ok(opened)
     }
 
     /// The target of the symbolic link that is the last entry, at most `PATH_MAX` bytes.
@@ -142,22 +168,39 @@ impl Walk {
     /// The type from the directory, or, where the file system keeps none there, from `fstatat`.
     fn kind(&self, listed: FileType) -> Result<Kind, TreeError> {
         let kind = match listed {
-            FileType::Unknown => {
-                let stat = rustix::fs::statat(self.here()?, &self.name, AtFlags::SYMLINK_NOFOLLOW)
-                    .map_err(failed("stat", &self.path))?;
-                FileType::from_raw_mode(stat.st_mode)
-            }
+            FileType::Unknown => FileType::from_raw_mode(self.stat()?.st_mode),
             known => known,
         };
         Ok(match kind {
             FileType::Directory => Kind::Directory,
+            FileType::RegularFile if self.is_marked_file()? => Kind::Whiteout,
             FileType::RegularFile => Kind::File,
             FileType::Symlink => Kind::Symlink,
             FileType::Fifo => Kind::Special(Special::Fifo),
             FileType::Socket => Kind::Special(Special::Socket),
+            FileType::CharacterDevice if self.is_whiteout_device()? => Kind::Whiteout,
             FileType::CharacterDevice | FileType::BlockDevice => Kind::Special(Special::Device),
             FileType::Unknown => Kind::Special(Special::Unknown),
         })
+    }
+
+    /// Whether the character device that is the last entry is number 0:0 of an upper layer.
+    fn is_whiteout_device(&self) -> Result<bool, TreeError> {
+        Ok(self.layers == Layers::Upper && self.stat()?.st_rdev == 0)
+    }
+
+    /// Whether the file that is the last entry is an empty one of an upper layer and marked.
+    fn is_marked_file(&self) -> Result<bool, TreeError> {
+        if self.layers == Layers::Whole || self.stat()?.st_size != 0 {
+            return Ok(false);
+        }
+        let opened = open_file(self.here()?, &self.name).map_err(failed("open", &self.path))?;
+        layer::is_whiteout(&opened, &self.path)
+    }
+
+    fn stat(&self) -> Result<Stat, TreeError> {
+        rustix::fs::statat(self.here()?, &self.name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(failed("stat", &self.path))
     }
 
     fn here(&self) -> Result<BorrowedFd<'_>, TreeError> {

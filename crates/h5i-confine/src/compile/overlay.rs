@@ -1,0 +1,53 @@
+//! Several directories as one.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use super::{AT_FDCWD, Compiler};
+use crate::layout::{OVERLAY_WORK, UPPER};
+use crate::list::Arg;
+
+impl Compiler {
+    /// Mounts the overlay and unmounts its layers: the overlay keeps mounts of its own.
+    pub(super) fn overlay(&mut self, target: &Path, lowers: &[PathBuf], area: &Path) {
+        self.directory(target);
+        let mut options = b"userxattr,lowerdir=".to_vec();
+        for (number, lower) in lowers.iter().enumerate() {
+            if number > 0 {
+                options.push(b':');
+            }
+            options.extend_from_slice(lower.as_os_str().as_bytes());
+        }
+        for (option, name) in [(",upperdir=", UPPER), (",workdir=", OVERLAY_WORK)] {
+            options.extend_from_slice(option.as_bytes());
+            options.extend_from_slice(area.join(name).as_os_str().as_bytes());
+        }
+        let kind = Arg::Data(self.list.string(b"overlay"));
+        let options = Arg::Data(self.list.string(&options));
+        let flags = Arg::Value(libc::MS_NOSUID | libc::MS_NODEV);
+        self.cover(target);
+        self.mounted.insert(target.to_owned());
+        let target = self.path(target);
+        self.list.call(libc::SYS_mount, &[kind, target, kind, flags, options]);
+        for place in lowers.iter().map(PathBuf::as_path).chain([area]) {
+            self.leave(place);
+            self.made.remove(place);
+            self.mounted.remove(place);
+        }
+        if let Some(above) = area.parent() {
+            self.made.remove(above);
+            let above = self.path(above);
+            let remove = Arg::Value(libc::AT_REMOVEDIR as u64);
+            self.list.call(libc::SYS_unlinkat, &[AT_FDCWD, above, remove]);
+        }
+    }
+
+    /// Unmounts what stands at `path` and removes the directory.
+    fn leave(&mut self, path: &Path) {
+        let path = self.path(path);
+        let detach = Arg::Value(libc::MNT_DETACH as u64);
+        self.list.call(libc::SYS_umount2, &[path, detach]);
+        let remove = Arg::Value(libc::AT_REMOVEDIR as u64);
+        self.list.call(libc::SYS_unlinkat, &[AT_FDCWD, path, remove]);
+    }
+}
