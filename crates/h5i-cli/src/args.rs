@@ -4,6 +4,7 @@
 mod box_verbs;
 mod making;
 mod policy_verbs;
+mod receipt_verbs;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -22,6 +23,7 @@ pub use box_verbs::{
 };
 pub use making::{After, BaseArgs, PolicyArgs, RunArgs};
 pub use policy_verbs::{CheckArgs, PolicyDiffArgs, PolicyVerb, ProfileArgs};
+pub use receipt_verbs::{ReceiptVerb, VerifyArgs};
 pub use values::{Assignment, AssignmentError, Lane, ProfileName, ValueError};
 
 /// A disposable development environment for coding agents, inside one boundary.
@@ -57,6 +59,9 @@ pub enum Verb {
     /// Show, check and compare policies
     #[command(subcommand)]
     Policy(PolicyVerb),
+    /// Check what was exported
+    #[command(subcommand)]
+    Receipt(ReceiptVerb),
     /// Print the completion script of a shell
     Completions {
         /// The shell

@@ -10,6 +10,7 @@ mod log;
 mod one_shot;
 mod policy;
 mod probe;
+mod receipt;
 mod run;
 mod status;
 mod summary;
@@ -17,7 +18,7 @@ mod summary;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::args::{BoxVerb, Cli, PolicyVerb, Verb};
+use crate::args::{BoxVerb, Cli, PolicyVerb, ReceiptVerb, Verb};
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::store::{BoxName, Scope, StoredBox};
@@ -104,6 +105,7 @@ pub(crate) fn perform(cli: &Cli) -> Result<Answer, Refusal> {
             PolicyVerb::Digest(args) => policy::digest(&caller()?, args)?,
             PolicyVerb::Diff(args) => policy::diff(&caller()?, args)?,
         },
+        Verb::Receipt(ReceiptVerb::Verify(args)) => receipt::verify(&caller, args)?,
         Verb::Completions { shell } => {
             let script = String::from_utf8_lossy(&Cli::completions(*shell)).into_owned();
             Answer::new((), script)?

@@ -102,7 +102,7 @@ fn open_terminal(list: &mut List, size: TerminalSize, id: u64) -> Slot {
 fn default_signals(list: &mut List) {
     // struct sigaction of the kernel, all zero: SIG_DFL, no flags, an empty mask of eight bytes.
     let default = Arg::Data(list.words(&[0, 0, 0, 0]));
-    for signal in 1..=31u64 {
+    for signal in 1..=64u64 {
         if signal != libc::SIGKILL as u64 && signal != libc::SIGSTOP as u64 {
             let args = [Arg::Value(signal), default, Arg::Value(0), Arg::Value(8)];
             list.call(libc::SYS_rt_sigaction, &args);

@@ -1,5 +1,7 @@
 //! Turns steps into the system calls that the stage makes.
 
+mod restrict;
+
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -7,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::layout::Access;
 use crate::list::{Arg, Data, List, Slot};
-use crate::step::{BindKind, FilterProgram, LandlockRules, NetworkNamespace, Step};
+use crate::step::{BindKind, NetworkNamespace, Step};
 use crate::wire::{OP_BECOME_INIT, OP_ENTER_NETWORK, OP_SERVE};
 
 /// Tag under which the stage hands out the listener of the system-call filter.
@@ -41,8 +43,13 @@ pub(crate) fn bind_attributes(access: Access, kind: BindKind) -> [u64; 4] {
 /// that comes with the first message; all other sources are opened by path.
 pub(crate) fn compile(steps: &[Step], received: &[usize]) -> List {
     let count = u16::try_from(received.len()).unwrap_or(u16::MAX);
-    let mut compiler =
-        Compiler { list: List::receiving(count), made: BTreeSet::new(), network: None, host: None };
+    let mut compiler = Compiler {
+        list: List::receiving(count),
+        made: BTreeSet::new(),
+        mounted: BTreeSet::new(),
+        network: None,
+        host: None,
+    };
     compiler.made.insert(PathBuf::from("/"));
     for (index, step) in steps.iter().enumerate() {
         compiler.list.begin_step(u32::try_from(index).unwrap_or(u32::MAX));
@@ -58,11 +65,22 @@ pub(crate) fn compile(steps: &[Step], received: &[usize]) -> List {
 
 struct Compiler {
     list: List,
+    /// Directories and files that stand already.
     made: BTreeSet<PathBuf>,
+    /// Where parts of the host are mounted: what lies below them may be the box's own work.
+    mounted: BTreeSet<PathBuf>,
     /// Over which the stage will send the network namespace.
     network: Option<Slot>,
-    /// The host's root, where it has no path.
-    host: Option<Slot>,
+    host: Option<HostRoot>,
+}
+
+/// The host's root while the box's is built, and a descriptor of it.
+#[derive(Clone, Copy)]
+enum HostRoot {
+    /// It stands below the box's root.
+    Below(Slot),
+    /// It stands over the box's root, where no path leads.
+    Over(Slot),
 }
 
 impl Compiler {
@@ -142,14 +160,7 @@ impl Compiler {
                 let null = Path::new("/dev/null");
                 self.bind(null, None, path, Access::Read, BindKind::Device);
             }
-            Step::LeaveHost if self.host.is_some() => self.leave_covering_host(),
-            Step::LeaveHost => {
-                let host = self.path(HOST);
-                let detach = Arg::Value(libc::MNT_DETACH as u64);
-                self.list.call(libc::SYS_umount2, &[host, detach]);
-                let remove = Arg::Value(libc::AT_REMOVEDIR as u64);
-                self.list.call(libc::SYS_unlinkat, &[AT_FDCWD, host, remove]);
-            }
+            Step::LeaveHost => self.leave_host(),
             Step::SealRoot => {
                 let root = self.path("/");
                 let attributes =
@@ -252,6 +263,7 @@ impl Compiler {
     }
 
     fn mount(&mut self, kind: &str, target: &Path, flags: u64, data: &str) {
+        self.cover(target);
         let target = self.path(target);
         let kind = Arg::Data(self.list.string(kind.as_bytes()));
         let data = Arg::Data(self.list.string(data.as_bytes()));
@@ -271,6 +283,10 @@ impl Compiler {
         self.list.call(libc::SYS_pivot_root, &[here, old]);
         let root = self.path("/");
         self.list.call(libc::SYS_chdir, &[root]);
+        let host = self.path(HOST);
+        let flags = Arg::Value((libc::O_PATH | libc::O_DIRECTORY) as u64 | CLOEXEC);
+        let host = self.list.open(libc::SYS_openat, &[AT_FDCWD, host, flags, NONE]);
+        self.host = Some(HostRoot::Below(host));
     }
 
     /// Puts a prepared directory in the place of the root. The host's root ends up mounted over it:
@@ -293,28 +309,62 @@ impl Compiler {
         let here = self.path(".");
         self.list.call(libc::SYS_pivot_root, &[here, here]);
         self.list.call(libc::SYS_chdir, &[root]);
-        self.host = Some(host);
+        self.host = Some(HostRoot::Over(host));
         self.made.extend(paths.iter().cloned());
     }
 
-    fn leave_covering_host(&mut self) {
-        if let Some(host) = self.host.take() {
-            self.list.call(libc::SYS_fchdir, &[Arg::Slot(host)]);
-            let here = self.path(".");
-            let detach = Arg::Value(libc::MNT_DETACH as u64);
-            self.list.call(libc::SYS_umount2, &[here, detach]);
-            let root = self.path("/");
-            self.list.call(libc::SYS_chdir, &[root]);
-            self.list.call(libc::SYS_close, &[Arg::Slot(host)]);
+    fn leave_host(&mut self) {
+        let detach = Arg::Value(libc::MNT_DETACH as u64);
+        match self.host.take() {
+            Some(HostRoot::Below(host)) => {
+                self.list.close(host);
+                let path = self.path(HOST);
+                self.list.call(libc::SYS_umount2, &[path, detach]);
+                let remove = Arg::Value(libc::AT_REMOVEDIR as u64);
+                self.list.call(libc::SYS_unlinkat, &[AT_FDCWD, path, remove]);
+            }
+            Some(HostRoot::Over(host)) => {
+                self.list.call(libc::SYS_fchdir, &[Arg::Slot(host)]);
+                let here = self.path(".");
+                self.list.call(libc::SYS_umount2, &[here, detach]);
+                let root = self.path("/");
+                self.list.call(libc::SYS_chdir, &[root]);
+                self.list.close(host);
+            }
+            None => {}
         }
     }
 
     fn directory(&mut self, path: &Path) {
         self.parents(path);
         if self.made.insert(path.to_owned()) {
-            let path = self.path(path);
-            let args = [AT_FDCWD, path, Arg::Value(0o755)];
+            let name = self.path(path);
+            let args = [AT_FDCWD, name, Arg::Value(0o755)];
             self.list.call_or(libc::SYS_mkdirat, &args, libc::EEXIST);
+            if path.ancestors().skip(1).any(|above| self.mounted.contains(above)) {
+                self.check_directory(name);
+            }
+        }
+    }
+
+    /// Fails (`ELOOP`) when a link stands where a directory was to be made: an earlier session of
+    /// the box may have put it there, and the host's files are still within its reach. Called for
+    /// each directory on a way, before the next one is made.
+    fn check_directory(&mut self, path: Arg) {
+        let flags = (libc::O_PATH | libc::O_DIRECTORY) as u64 | CLOEXEC;
+        let how = Arg::Data(self.list.words(&[flags, 0, libc::RESOLVE_NO_SYMLINKS]));
+        let args = [AT_FDCWD, path, how, Arg::Value(24)];
+        let found = self.list.open(libc::SYS_openat2, &args);
+        self.list.close(found);
+    }
+
+    /// What stood below `target` is out of reach once something is mounted there.
+    fn cover(&mut self, target: &Path) {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let behind = self.made.range::<Path, _>((Excluded(target), Unbounded));
+        let below: Vec<_> = behind.take_while(|m| m.starts_with(target)).cloned().collect();
+        for path in below {
+            self.made.remove(&path);
         }
     }
 
@@ -343,96 +393,43 @@ impl Compiler {
             self.list.call_or(libc::SYS_mknodat, &args, libc::EEXIST);
         }
         let empty = self.path("");
+        let mut found = None;
         let slot = received.unwrap_or_else(|| {
-            let below = source.strip_prefix("/").unwrap_or(source);
-            let (from, path) = match self.host {
-                Some(host) => (Arg::Slot(host), self.path(below)),
-                None => (AT_FDCWD, self.path(Path::new(HOST).join(below))),
-            };
-            let flags = OPEN_TREE_CLONE | CLOEXEC | AT_RECURSIVE;
-            let slot = self.list.open(libc::SYS_open_tree, &[from, path, Arg::Value(flags)]);
+            let path = self.find_on_host(source);
+            found = Some(path);
+            let flags = Arg::Value(OPEN_TREE_CLONE | CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH);
+            let slot = self.list.open(libc::SYS_open_tree, &[Arg::Slot(path), empty, flags]);
             let attributes = Arg::Data(self.list.words(&bind_attributes(access, kind)));
             let flags = Arg::Value(AT_EMPTY_PATH | AT_RECURSIVE);
             let args = [Arg::Slot(slot), empty, flags, attributes, Arg::Value(32)];
             self.list.call(libc::SYS_mount_setattr, &args);
             slot
         });
+        if kind == BindKind::Directory {
+            self.cover(target);
+            self.mounted.insert(target.to_owned());
+        }
         let target = self.path(target);
         let flags = Arg::Value(MOVE_MOUNT_F_EMPTY_PATH);
         let args = [Arg::Slot(slot), empty, AT_FDCWD, target, flags];
         self.list.call(libc::SYS_move_mount, &args);
         self.list.close(slot);
-    }
-
-    fn drop_capabilities(&mut self, last: u32) {
-        for capability in 0..=last {
-            self.prctl(libc::PR_CAPBSET_DROP, u64::from(capability));
+        if let Some(found) = found {
+            self.list.close(found);
         }
-        self.prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as u64);
-        // _LINUX_CAPABILITY_VERSION_3 and the calling process; then three sets of two words.
-        let header = Arg::Data(self.list.words(&[0x2008_0522]));
-        let sets = Arg::Data(self.list.words(&[0, 0, 0]));
-        self.list.call(libc::SYS_capset, &[header, sets]);
     }
 
-    fn landlock(&mut self, rules: &LandlockRules) {
-        // struct landlock_ruleset_attr grew with ABI 4 (network) and 6 (scopes).
-        let attributes = Arg::Data(self.list.words(&[rules.handled, 0, rules.scoped]));
-        let size = match rules.abi {
-            ..4 => 8,
-            4..6 => 16,
-            _ => 24,
+    /// Opens a path as it leads on the host: an absolute link on the way starts from the host's
+    /// root, not from the box's.
+    fn find_on_host(&mut self, path: &Path) -> Slot {
+        let root = match self.host {
+            Some(HostRoot::Below(host) | HostRoot::Over(host)) => Arg::Slot(host),
+            None => AT_FDCWD,
         };
-        let args = [attributes, Arg::Value(size), NONE];
-        let ruleset = self.list.open(libc::SYS_landlock_create_ruleset, &args);
-        for (path, rights) in &rules.rules {
-            let path = self.path(path);
-            let flags = Arg::Value(libc::O_PATH as u64 | CLOEXEC);
-            let slot = self.list.open(libc::SYS_openat, &[AT_FDCWD, path, flags, NONE]);
-            // struct landlock_path_beneath_attr, packed: rights, then the descriptor.
-            let rule = self.list.words(&[*rights, 0]);
-            self.list.patch_fd(slot, List::behind(rule, 8));
-            let args = [Arg::Slot(ruleset), Arg::Value(1), Arg::Data(rule), NONE];
-            self.list.call(libc::SYS_landlock_add_rule, &args);
-            self.list.close(slot);
-        }
-        self.list.call(libc::SYS_landlock_restrict_self, &[Arg::Slot(ruleset), NONE]);
-        self.list.close(ruleset);
-    }
-
-    fn filter(&mut self, program: &FilterProgram) {
-        let mut bytes = Vec::with_capacity(program.instructions.len() * 8);
-        for (code, jt, jf, k) in &program.instructions {
-            bytes.extend_from_slice(&code.to_ne_bytes());
-            bytes.extend_from_slice(&[*jt, *jf]);
-            bytes.extend_from_slice(&k.to_ne_bytes());
-        }
-        let instructions = self.list.bytes(&bytes);
-        // struct sock_fprog: a 16-bit length, padding, a pointer.
-        let mut head = [0u8; 16];
-        let len = u16::try_from(program.instructions.len()).unwrap_or(0);
-        head[..2].copy_from_slice(&len.to_ne_bytes());
-        let head = self.list.bytes(&head);
-        self.list.point(List::behind(head, 8), instructions);
-        let mut flags = 0;
-        if program.notifies {
-            flags |= libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
-        }
-        if program.wait_killable {
-            flags |= libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
-        }
-        let args = [
-            Arg::Value(u64::from(libc::SECCOMP_SET_MODE_FILTER)),
-            Arg::Value(flags),
-            Arg::Data(head),
-        ];
-        if program.notifies {
-            let listener = self.list.open(libc::SYS_seccomp, &args);
-            self.list.hand_out(listener, TAG_LISTENER);
-            self.list.close(listener);
-        } else {
-            self.list.call(libc::SYS_seccomp, &args);
-        }
+        let path = self.path(path);
+        let flags = (libc::O_PATH | libc::O_NOFOLLOW) as u64 | CLOEXEC;
+        let how = Arg::Data(self.list.words(&[flags, 0, libc::RESOLVE_IN_ROOT]));
+        self.list.open(libc::SYS_openat2, &[root, path, how, Arg::Value(24)])
     }
 }
 

@@ -1,13 +1,14 @@
-//! One process tree under one plan, on Linux: namespaces, a private root, Landlock, seccomp,
-//! limits, terminals, and a kill that reaches everything.
+#![doc = include_str!("../README.md")]
+//!
+//! # How it works
 //!
 //! A [`Plan`] is made from a policy, a [`Layout`] and the host's facts; it is the list of [`Step`]s
 //! that will be taken, and refuses what can't be enforced. [`Plan::start`] takes them and yields a
 //! [`Session`]; [`Session::command`] runs programs in it, with `std::process::Command`'s habits.
 //!
 //! Nothing of the calling program runs in the box: a small static program, the *stage*, is executed
-//! from a sealed memfd and makes the system calls that the plan lists. The cost does not grow with
-//! the caller's heap, and no lock, allocation or secret of the caller is ever inside.
+//! from a sealed memfd and makes the system calls that the plan lists. No lock, allocation or
+//! secret of the caller is ever inside.
 #![cfg(target_os = "linux")]
 
 mod child;

@@ -215,7 +215,10 @@ fn start(
             .map_err(prepare("connect input and output"))?;
     }
     let list = child::list(command, &stdio, id, limits);
-    shared.sink.event(Event::RunStarting { run: id })?;
+    shared.sink.event(Event::RunStarting { run: id }).inspect_err(|_| {
+        shared.close(false);
+        shared.wake();
+    })?;
     let inside: Vec<OwnedFd> = stdio.inside.drain(..).map(|(_, fd)| fd).collect();
     if let Some(failure) = execute(shared, id, list, inside)? {
         return Err(explain(command, failure));

@@ -5,7 +5,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::fs::{FileType, fstat, fstatfs};
+use rustix::fs::{FileType, FsWord, fstat, fstatfs};
+use rustix::io::{FdFlags, fcntl_getfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::command::Stdio;
@@ -93,12 +94,19 @@ impl StdioPlan {
     }
 }
 
+/// The caller's own descriptor. One that an exec would close is no input or output: where a caller
+/// has closed its own, descriptors of this crate may stand in their place.
 fn inherited(index: usize) -> io::Result<OwnedFd> {
-    match index {
-        0 => io::stdin().as_fd().try_clone_to_owned(),
-        1 => io::stdout().as_fd().try_clone_to_owned(),
-        _ => io::stderr().as_fd().try_clone_to_owned(),
+    let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+    let fd = match index {
+        0 => stdin.as_fd(),
+        1 => stdout.as_fd(),
+        _ => stderr.as_fd(),
+    };
+    if fcntl_getfd(fd)?.contains(FdFlags::CLOEXEC) {
+        return Err(rustix::io::Errno::BADF.into());
     }
+    fd.try_clone_to_owned()
 }
 
 /// The null device is the same inside, so nothing has to be carried.
@@ -112,6 +120,6 @@ fn is_null_device(fd: &OwnedFd) -> io::Result<bool> {
 /// terminal, a device or a socket would be a way out, and by the descriptor of a file, even one for
 /// reading, its owner changes its mode, times and attributes and learns its name.
 fn may_hand_in(fd: &OwnedFd) -> io::Result<bool> {
-    const PIPEFS_MAGIC: i64 = 0x5049_5045;
-    Ok(i64::from(fstatfs(fd)?.f_type) == PIPEFS_MAGIC)
+    const PIPEFS_MAGIC: FsWord = 0x5049_5045;
+    Ok(fstatfs(fd)?.f_type == PIPEFS_MAGIC)
 }

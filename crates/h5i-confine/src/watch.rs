@@ -168,6 +168,8 @@ fn end_run(shared: &Shared, run: u64, outcome: Outcome, usage: Usage, refusals: 
     }
     if let Some(state) = shared.state().runs.get_mut(&run) {
         state.end = Some((outcome, usage));
+        // Not kept for a run that nobody waits for.
+        state.pidfd = None;
     }
     shared.changed.notify_all();
 }

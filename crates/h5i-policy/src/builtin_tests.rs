@@ -182,5 +182,5 @@ fn an_allowlist_over_the_default_profile_is_refused_with_the_tier_that_has_it() 
     let resolved = resolve(&[Layer::built_in()], &request, &HostFacts::new()).expect("resolved");
     let rows = unenforced(&resolved.policy);
     assert_eq!(rows.len(), 1);
-    insta::assert_snapshot!(format!("{}; {}", rows[0], rows[0].instead), @r#"net.mode = "allow" needs a network that the host filters, which only tier supervised and stronger have; choose --tier supervised, or net.mode "none" or "host""#);
+    insta::assert_snapshot!(format!("{}; {}", rows[0], rows[0].instead), @r#"net.mode = "allow" needs a network that the host filters, which only tier supervised and stronger have; choose net.mode "none" or "host""#);
 }

@@ -63,7 +63,7 @@ const ROWS: &[Row] = &[
             (listed && policy.tier < Tier::Supervised).then(|| quoted(&policy.net.mode))
         },
         why: "needs a network that the host filters, which only tier supervised and stronger have",
-        instead: "choose --tier supervised, or net.mode \"none\" or \"host\"",
+        instead: "choose net.mode \"none\" or \"host\"",
     },
     Row {
         field: "fs.hide",

@@ -23,7 +23,7 @@ pub(super) fn list(caller: &Caller, args: &ListArgs) -> Result<Answer, Failure> 
             };
             let Ok(manifest) = stored.manifest() else {
                 rows.push(json!({ "name": stored.name(), "state": "damaged" }));
-                writeln!(text, "{:<24} damaged", stored.name()).ok();
+                writeln!(text, "{:<24} damaged", stored.name().as_str()).ok();
                 continue;
             };
             let base = &manifest.base;
@@ -31,8 +31,8 @@ pub(super) fn list(caller: &Caller, args: &ListArgs) -> Result<Answer, Failure> 
             writeln!(
                 text,
                 "{:<24} {:<10} {:<8} {} {:<16} {}",
-                manifest.name,
-                manifest.tier,
+                manifest.name.as_str(),
+                manifest.tier.name(),
                 state,
                 base.commit.get(..7).unwrap_or(&base.commit),
                 Shown::text(&base.described).to_string(),

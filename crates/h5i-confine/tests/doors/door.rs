@@ -17,6 +17,9 @@ pub(crate) enum Expect {
     SeesNone(Vec<String>),
     /// It fails with this errno.
     Errno(i32),
+    /// It fails because the file or its file system can't be written: who of several refuses first
+    /// depends on who owns the file.
+    Unwritable,
     /// It fails with this errno, and the supervisor records the call by this name.
     Refused(&'static str),
     /// This signal ends it.
@@ -160,6 +163,9 @@ fn check(saw: &str, expect: &Expect) -> Result<(), String> {
             saw.starts_with("ok") && !texts.iter().any(|text| saw.contains(text.as_str()))
         }
         Expect::Errno(errno) => saw == format!("errno {errno}"),
+        Expect::Unwritable => {
+            [libc::EACCES, libc::EROFS].iter().any(|errno| saw == format!("errno {errno}"))
+        }
         Expect::Refused(_) => saw == format!("errno {}", libc::EPERM),
         Expect::Killed(signal) => saw == format!("errno {}", 1000 + signal),
     };

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use h5i_confine::{
-    Access, Event, EventSink, FilterProgram, Layout, Output, Plan, RefusedCall, Session,
+    Access, Event, EventSink, FilterProgram, Layout, NoSink, Output, Plan, RefusedCall, Session,
     SinkClosed, Step, system_grants,
 };
 use h5i_policy::{Debuggers, GrantOrigin, HostPath, NetMode, ReadGrant, ResolvedPolicy};
@@ -25,6 +25,8 @@ pub(crate) enum Variant {
     Usual,
     /// A second one like it, with directories of its own.
     Second,
+    /// Like the usual one, on a root that was prepared before.
+    Prepared,
     /// With debuggers allowed.
     Debuggers,
     /// On the host's network.
@@ -33,8 +35,14 @@ pub(crate) enum Variant {
     Granted,
 }
 
-const VARIANTS: [Variant; 5] =
-    [Variant::Usual, Variant::Second, Variant::Debuggers, Variant::HostNetwork, Variant::Granted];
+const VARIANTS: [Variant; 6] = [
+    Variant::Usual,
+    Variant::Second,
+    Variant::Prepared,
+    Variant::Debuggers,
+    Variant::HostNetwork,
+    Variant::Granted,
+];
 
 /// Keeps what the supervisor observes.
 #[derive(Debug, Default)]
@@ -189,7 +197,7 @@ impl World {
             }
             let mut policy = policy();
             match variant {
-                Variant::Usual => {}
+                Variant::Usual | Variant::Prepared => {}
                 Variant::Second => {
                     fs::write(dirs.work().join("of-the-second"), "own").unwrap();
                 }
@@ -202,7 +210,13 @@ impl World {
                     policy.fs.write.insert(path("written"));
                 }
             }
-            let plan = Plan::for_host(&policy, &self.layout(&dirs)).unwrap();
+            let mut layout = self.layout(&dirs);
+            if variant == Variant::Prepared {
+                layout = layout.prepared_roots(dirs.path().join("roots"));
+                // The first session makes the root, the one of the doors finds it made.
+                drop(Plan::for_host(&policy, &layout).unwrap().start(Arc::new(NoSink)).unwrap());
+            }
+            let plan = Plan::for_host(&policy, &layout).unwrap();
             let filter = plan.steps().iter().find_map(|step| match step {
                 Step::SystemCallFilter { program } => Some(program.clone()),
                 _ => None,

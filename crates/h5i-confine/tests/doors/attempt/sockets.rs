@@ -34,6 +34,11 @@ pub(crate) const ALL: &[(&str, Attempt)] = &[
     }),
     ("tcp-connect", |a| TcpStream::connect(a[0]).map(|_| String::new()).map_err(|e| of(&e))),
     ("tcp-own", |a| tcp_own(a[0]).map_err(|e| of(&e))),
+    ("tcp-serve", |a| {
+        let listener = TcpListener::bind(a[0]).map_err(|e| of(&e))?;
+        println!("ready");
+        listener.accept().map(|_| String::new()).map_err(|e| of(&e))
+    }),
     ("netlink-links", |_| netlink_links()),
     ("shm-get", |a| done(call(libc::SYS_shmget, &mut [A::N(number(a[0])), A::N(0), A::N(0)]))),
     ("shm-own", |_| done(call(libc::SYS_shmget, &mut [A::N(77), A::N(4096), A::N(0o1600)]))),

@@ -2,6 +2,7 @@
 
 mod life;
 mod limits;
+mod nested;
 mod network;
 mod observe;
 mod parents;
@@ -13,10 +14,14 @@ use std::fmt::Debug;
 
 use crate::door::Scenario;
 
+/// What a rehearsal finds where the host lacks what it needs.
+pub(crate) const NOT_RUN: &str = "not run";
+
 pub(crate) fn all() -> impl Iterator<Item = Scenario> {
     [
         limits::ALL,
         life::ALL,
+        nested::ALL,
         network::ALL,
         observe::ALL,
         parents::ALL,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use h5i_confine::{Access, Outcome, Plan, StartError};
+use h5i_confine::{Access, Layout, Outcome, Plan, StartError};
 use h5i_policy::HostPath;
 
 use super::{must, scenario};
@@ -19,6 +19,16 @@ pub(crate) const ALL: &[Scenario] = &[
 
 /// A placement whose target lies in the workspace, where the box put a link.
 fn planted_target(world: &World) -> Result<String, String> {
+    let cache = h5i_testkit::BoxDirs::new().unwrap();
+    let prepared = cache.path().join("roots");
+    planted_target_with(world, |layout| layout)?;
+    planted_target_with(world, |layout| layout.prepared_roots(&prepared))
+}
+
+fn planted_target_with(
+    world: &World,
+    root: impl FnOnce(Layout) -> Layout,
+) -> Result<String, String> {
     let fresh = world.fresh(|_| {});
     let victim = fresh.dirs.path().join("victim");
     let part = fresh.dirs.path().join("part");
@@ -28,6 +38,7 @@ fn planted_target(world: &World) -> Result<String, String> {
     }
     fs::write(part.join("inside"), "part").unwrap();
     let layout = world.layout(&fresh.dirs).place(&part, "/work/sub/cache", Access::Read);
+    let layout = root(layout);
     let start = || {
         let plan = Plan::for_host(&policy(), &layout).unwrap();
         plan.command("/bin/cat").arg("/work/sub/cache/inside").output()
@@ -36,12 +47,17 @@ fn planted_target(world: &World) -> Result<String, String> {
     must(twin.stdout == b"part", "twin", &twin)?;
     let sub = fresh.dirs.work().join("sub");
     fs::remove_dir_all(&sub).unwrap();
-    symlink(format!("/.host{}", victim.display()), &sub).unwrap();
-    let seen = start();
-    let left: Vec<_> = fs::read_dir(&victim).unwrap().map(|e| e.unwrap().file_name()).collect();
-    must(left.is_empty(), "made on the host", &left)?;
-    let refused = matches!(&seen, Err(h5i_confine::SpawnError::Session(StartError::Step { .. })));
-    must(refused, "start", &seen)?;
+    // By the place where the host's root may stand, and by the way above the box's root.
+    for way in ["/.host", "/.."] {
+        symlink(format!("{way}{}", victim.display()), &sub).unwrap();
+        let seen = start();
+        let left = fs::read_dir(&victim).unwrap().count();
+        must(left == 0, "made on the host", left)?;
+        let refused =
+            matches!(&seen, Err(h5i_confine::SpawnError::Session(StartError::Step { .. })));
+        must(refused, "start", &seen)?;
+        fs::remove_file(&sub).unwrap();
+    }
     Ok("the start is refused".to_owned())
 }
 

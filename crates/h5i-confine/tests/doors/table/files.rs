@@ -162,3 +162,26 @@ pub(crate) fn doors(world: &World) -> Vec<Door> {
         door("C1i", "no /sys", &["list", "/sys"], Errno(libc::ENOENT), Outside),
     ]
 }
+
+/// What must not be reached from the root itself.
+pub(crate) fn of_the_root(_: &World) -> Vec<Door> {
+    let root = "bin dev etc home lib lib64 opt proc run sbin tmp usr var work".to_owned();
+    vec![
+        door("C2f", "above the root is the root", &["list", "/.."], Sees(root.clone()), Differs),
+        door("C2f", "the root holds what it must", &["list", "/"], Sees(root), Differs),
+        door(
+            "C2f",
+            "no way is left to the host",
+            &["list", "/.host"],
+            Errno(libc::ENOENT),
+            Like(words(&["list", "/"])),
+        ),
+        door(
+            "C2f",
+            "no secret above the root",
+            &["read", "/../etc/shadow"],
+            Errno(libc::ENOENT),
+            Like(words(&["read", "/../etc/passwd"])),
+        ),
+    ]
+}

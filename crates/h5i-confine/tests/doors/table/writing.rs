@@ -1,7 +1,7 @@
 //! C3: writing outside of the grants. The private root is read-only, and Landlock stands behind it:
 //! whichever of the two the kernel asks first gives the errno.
 
-use Expect::Errno;
+use Expect::{Errno, Unwritable};
 use Twin::{In, Like, LikeOutside, Outside};
 
 use crate::door::{Door, Expect, Twin, door, words};
@@ -102,7 +102,7 @@ pub(crate) fn doors(world: &World) -> Vec<Door> {
             "C3m",
             "replace the box's passwd",
             &["open-write", "/etc/passwd"],
-            rofs.clone(),
+            Unwritable,
             Like(words(&["read", "/etc/passwd"])),
         ),
         door(

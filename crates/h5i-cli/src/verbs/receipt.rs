@@ -1,0 +1,75 @@
+//! `h5i receipt verify`
+
+use h5i_export::{Applied, Base, BundleIndex, Verified, VerifyError, verify_bundle};
+use serde_json::json;
+
+use super::Answer;
+use crate::args::VerifyArgs;
+use crate::caller::Caller;
+use crate::failure::{Failure, Kind};
+use crate::shown::Shown;
+use crate::store::{ObjectsKey, names};
+
+pub(super) fn verify(caller: &Caller, args: &VerifyArgs) -> Result<Answer, Failure> {
+    let directory = caller.directory.join(&args.bundle);
+    let mut verified = verify_bundle(&directory, None).map_err(|e| mismatch(&e))?;
+    if let Some(base) = base_of(caller, &verified.index)? {
+        let scratch = caller.store.objects_dir();
+        verified = verify_bundle(&directory, Some((&base, &scratch))).map_err(|e| mismatch(&e))?;
+    }
+    answer(&verified)
+}
+
+fn answer(verified: &Verified) -> Result<Answer, Failure> {
+    let applied = match verified.applied {
+        Applied::Yes => "the patch, applied to the base, gives the named tree",
+        _ => "the base's objects are not here, so the patch was not applied",
+    };
+    let records = verified.receipt.records.len();
+    let name = Shown::text(&verified.index.name).to_string();
+    let text = format!(
+        "whole    box {name}, bundle {}\nrecords  {records}, the chain holds\npatch    {applied}\n",
+        verified.bundle
+    );
+    let data = json!({
+        "name": verified.index.name,
+        "bundle": verified.bundle.to_string(),
+        "tree": verified.index.tree,
+        "records": records,
+        "applied": verified.applied == Applied::Yes,
+    });
+    Answer::new(data, text)
+}
+
+/// The base in h5i's own objects, while a box of the same base keeps them.
+fn base_of(caller: &Caller, index: &BundleIndex) -> Result<Option<Base>, Failure> {
+    let Some(commit) = &index.base else { return Ok(None) };
+    let (Ok(id), Ok(tree)) = (git2::Oid::from_str(commit), git2::Oid::from_str(&index.base_tree))
+    else {
+        return Ok(None);
+    };
+    for name in names(&caller.store.objects_dir())? {
+        let Ok(key) = ObjectsKey::try_from(name) else { continue };
+        if key.as_str().starts_with(commit.as_str()) {
+            let objects = caller.store.objects_path(&key).join("objects");
+            return Ok(Some(Base::commit(objects, id, tree)));
+        }
+    }
+    Ok(None)
+}
+
+fn mismatch(error: &VerifyError) -> Failure {
+    let kind = match error {
+        VerifyError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            Kind::NotFound
+        }
+        VerifyError::Io { .. } => Kind::Io,
+        _ => Kind::Corrupt,
+    };
+    let failure = Failure::new(kind, error);
+    if kind == Kind::Corrupt {
+        failure.hint("do not apply it; export the box again")
+    } else {
+        failure
+    }
+}
