@@ -105,7 +105,7 @@ pub(crate) fn perform(cli: &Cli) -> Result<Answer, Refusal> {
             PolicyVerb::Digest(args) => policy::digest(&caller()?, args)?,
             PolicyVerb::Diff(args) => policy::diff(&caller()?, args)?,
         },
-        Verb::Receipt(ReceiptVerb::Verify(args)) => receipt::verify(&caller, args)?,
+        Verb::Receipt(ReceiptVerb::Verify(args)) => receipt::verify(&caller()?, args)?,
         Verb::Completions { shell } => {
             let script = String::from_utf8_lossy(&Cli::completions(*shell)).into_owned();
             Answer::new((), script)?
