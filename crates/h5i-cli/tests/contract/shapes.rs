@@ -301,3 +301,13 @@ pub(crate) struct ChangedFile {
     pub(crate) removed: Option<u64>,
     pub(crate) bytes: u64,
 }
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct VerifiedBundle {
+    pub(crate) name: String,
+    pub(crate) bundle: String,
+    pub(crate) tree: String,
+    pub(crate) records: u64,
+    pub(crate) applied: bool,
+}

@@ -3,6 +3,7 @@
 use crate::shapes::{
     Answer, BoxDiff, BoxRun, BoxStatus, Bytes, CheckedPolicies, CollectedRemains, CreatedBox,
     Explained, Exported, Listed, PolicyDifference, PolicyDigest, Probed, RemovedBoxes, ShownPolicy,
+    VerifiedBundle,
 };
 use crate::stand::Stand;
 
@@ -221,7 +222,15 @@ fn status_diff_and_export_have_their_shapes() {
     let words = ["box", "export", "a", "--json", "-o", out.to_str().unwrap()];
     let exported: Exported = stand.ok(&words).data();
     assert_eq!((exported.name.as_str(), exported.changed.len()), ("a", 1));
-    assert_eq!((exported.tree, is_digest(&exported.bundle)), (diff.tree, true));
+    assert_eq!((exported.tree, is_digest(&exported.bundle)), (diff.tree.clone(), true));
     assert_eq!(exported.directory, Bytes::Text(out.to_str().unwrap().to_owned()));
     assert!(out.join("patch.diff").is_file() && out.join("report.md").is_file());
+    let verify = ["receipt", "verify", out.to_str().unwrap(), "--json"];
+    let verified: VerifiedBundle = stand.ok(&verify).data();
+    assert_eq!((verified.name.as_str(), verified.applied), ("a", true));
+    assert_eq!((verified.bundle, verified.tree), (exported.bundle, diff.tree));
+    assert!(verified.records >= 4, "{}", verified.records);
+    // The twin: a bundle that is not what was reviewed is a finding.
+    std::fs::write(out.join("patch.diff"), "").unwrap();
+    assert_eq!(stand.h5i(&verify).code, 1);
 }
