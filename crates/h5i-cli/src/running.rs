@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
 
 use h5i_confine::{
     Command, EventSink, Outcome, Output, PlanError, RefusedCall, Run, RunHandle, SpawnError,
@@ -73,31 +74,32 @@ pub struct Finished {
 /// # Errors
 /// A failure when nothing was run; its exit code is 125, 126 or 127 by [`spawn_exit_code`].
 pub fn run(caller: &Caller, errand: &Errand<'_>, _lock: &BoxLock) -> Result<Finished, Failure> {
+    if errand.policy.tier == Tier::Workspace {
+        let recorder = Arc::new(recorder(errand)?);
+        let ended = unconfined::run(caller, errand, &recorder)?;
+        return Ok(finished(&recorder, ended));
+    }
+    confined(caller, errand)
+}
+
+fn recorder(errand: &Errand<'_>) -> Result<Recorder, Failure> {
     let log = ReceiptLog::open(errand.stored)?;
-    let number = log.next_run()?;
     let facts = RunFacts {
-        number,
+        number: log.next_run()?,
         argv: errand.command.to_vec(),
         tier: errand.policy.tier.to_string(),
-        policy: errand.manifest.policy_digest.clone(),
+        policy: errand.manifest.policy_digest.to_string(),
     };
-    let recorder = Arc::new(Recorder::new(log, facts));
-    let (outcome, usage, stdout, stderr) = if errand.policy.tier == Tier::Workspace {
-        unconfined::run(caller, errand, &recorder)?
-    } else {
-        confined(caller, errand, &recorder)?
-    };
-    let refused = recorder.refused();
-    Ok(Finished { run: number, outcome, usage, stdout, stderr, refused })
+    Ok(Recorder::new(log, facts))
+}
+
+fn finished(recorder: &Recorder, (outcome, usage, stdout, stderr): Ended) -> Finished {
+    Finished { run: recorder.run(), outcome, usage, stdout, stderr, refused: recorder.refused() }
 }
 
 type Ended = (Outcome, Usage, Vec<u8>, Vec<u8>);
 
-fn confined(
-    caller: &Caller,
-    errand: &Errand<'_>,
-    recorder: &Arc<Recorder>,
-) -> Result<Ended, Failure> {
+fn confined(caller: &Caller, errand: &Errand<'_>) -> Result<Finished, Failure> {
     let mut policy = errand.policy.clone();
     policy.limits.wall = tighter(policy.limits.wall, errand.timeout);
     let mut objects = Vec::new();
@@ -108,20 +110,31 @@ fn confined(
     let layout =
         box_plan::layout(&caller.store, &errand.stored.box_dir(), &mounts, errand.manifest.host_id);
     let plan = box_plan::plan(&policy, &layout)?;
-    let sink: Arc<dyn EventSink> = Arc::<Recorder>::clone(recorder);
-    let session = plan.start(sink).map_err(|e| spawn_failure(&SpawnError::Session(e)))?;
+    let started = |e| spawn_failure(&SpawnError::Session(e));
+    let launched = plan.launch().map_err(started)?;
+    // While the stage builds the box. Nothing of the box runs before the log is open.
+    let recorder = Arc::new(recorder(errand)?);
+    let foreground = match errand.output {
+        Capture::Pass => Some(Foreground::take()?),
+        Capture::Collect => None,
+    };
+    let sink: Arc<dyn EventSink> = Arc::<Recorder>::clone(&recorder);
+    let session = launched.session(sink).map_err(started)?;
     let [program, args @ ..] = errand.command else {
         return Err(Failure::told(Kind::Usage, "no command was given"));
     };
     let mut command = session.command(program);
     command.args(args);
     environment(&mut command, caller, errand, &policy);
-    let ended = match errand.output {
-        Capture::Collect => collect(&mut command),
-        Capture::Pass => pass(&mut command),
+    let ended = match &foreground {
+        None => collect(&mut command),
+        Some(foreground) => foreground.pass(&mut command),
     };
+    // What the caller lent is given back while the kernel clears the box away.
+    session.stop();
+    drop(foreground);
     session.end();
-    ended
+    Ok(finished(&recorder, ended?))
 }
 
 fn collect(command: &mut Command<'_>) -> Result<Ended, Failure> {
@@ -130,57 +143,95 @@ fn collect(command: &mut Command<'_>) -> Result<Ended, Failure> {
     Ok((outcome, usage, stdout, stderr))
 }
 
-/// Passes bytes, signals and the terminal through until the run ends.
-fn pass(command: &mut Command<'_>) -> Result<Ended, Failure> {
-    let prepare = |source| spawn_failure(&SpawnError::Prepare { what: "use the terminal", source });
-    let raw = RawTerminal::take().map_err(prepare)?;
-    if let Some(raw) = &raw {
+fn terminal_failure(source: io::Error) -> Failure {
+    spawn_failure(&SpawnError::Prepare { what: "use the terminal", source })
+}
+
+/// The caller's terminal and signals, held for a run. Signals are let go first: the terminal is
+/// restored last, whatever came before.
+struct Foreground {
+    forwarding: Forwarding,
+    raw: Option<RawTerminal>,
+}
+
+impl Foreground {
+    /// Holds them from before the start: a signal that comes with the first output is for the
+    /// command.
+    fn take() -> Result<Self, Failure> {
+        let raw = RawTerminal::take().map_err(terminal_failure)?;
+        let forwarding = Forwarding::start(raw.is_some()).map_err(terminal_failure)?;
+        Ok(Self { forwarding, raw })
+    }
+
+    /// Passes bytes, signals and the terminal through until the run ends.
+    fn pass(&self, command: &mut Command<'_>) -> Result<Ended, Failure> {
+        let (outcome, usage) = carry(command, self.raw.as_ref(), &self.forwarding)?;
+        Ok((outcome, usage, Vec::new(), Vec::new()))
+    }
+}
+
+fn carry(
+    command: &mut Command<'_>,
+    raw: Option<&RawTerminal>,
+    forwarding: &Forwarding,
+) -> Result<(Outcome, Usage), Failure> {
+    if let Some(raw) = raw {
         command.terminal(raw.size());
         if !rustix::termios::isatty(io::stderr()) {
-            let stderr = io::stderr().as_fd().try_clone_to_owned().map_err(prepare)?;
+            let stderr = io::stderr().as_fd().try_clone_to_owned().map_err(terminal_failure)?;
             command.stderr(Stdio::Descriptor(stderr));
         }
     }
-    // Held from before the start: a signal that comes with the first output is for the command.
-    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH]).map_err(prepare)?;
     let mut run = command.spawn().map_err(|e| spawn_failure(&e))?;
-    if let Some(raw) = &raw {
-        let output = io::stdout().as_fd().try_clone_to_owned().map_err(prepare)?;
-        run.carry_terminal(raw.input().map_err(prepare)?, output).map_err(prepare)?;
+    if let Some(raw) = raw {
+        let output = io::stdout().as_fd().try_clone_to_owned().map_err(terminal_failure)?;
+        let input = raw.input().map_err(terminal_failure)?;
+        run.carry_terminal(input, output).map_err(terminal_failure)?;
     }
-    let forwarding = Forwarding::start(signals, &run, raw.is_some()).map_err(prepare)?;
-    let (outcome, usage) = run.finish();
-    forwarding.stop();
-    drop(raw);
-    Ok((outcome, usage, Vec::new(), Vec::new()))
+    forwarding.to(&run).map_err(terminal_failure)?;
+    Ok(run.finish())
 }
 
-/// Passes the signals that are meant for the command on to it.
+/// Passes the signals that are meant for the command on to it; until there is one they wait.
 struct Forwarding {
     signals: signal_hook::iterator::Handle,
-    thread: std::thread::JoinHandle<()>,
+    run: Sender<RunHandle>,
 }
 
 impl Forwarding {
-    fn start(mut signals: Signals, run: &Run, terminal: bool) -> io::Result<Self> {
-        let handle = run.handle()?;
-        let stop = signals.handle();
-        let thread = std::thread::Builder::new()
+    fn start(terminal: bool) -> io::Result<Self> {
+        let mut coming = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH])?;
+        let signals = coming.handle();
+        let (run, told) = mpsc::channel();
+        // It ends by itself soon after the signals are closed; nothing is gained by waiting for it.
+        std::thread::Builder::new()
             .name("h5i-signals".to_owned())
             .stack_size(128 * 1024)
-            .spawn(move || forward(&mut signals, &handle, terminal))?;
-        Ok(Self { signals: stop, thread })
+            .spawn(move || forward(&mut coming, &told, terminal))?;
+        Ok(Self { signals, run })
     }
 
-    fn stop(self) {
-        self.signals.close();
-        // A panic of the thread was printed by the panic hook; the run is over either way.
-        self.thread.join().ok();
+    fn to(&self, run: &Run) -> io::Result<()> {
+        // The thread is there as long as this value.
+        self.run.send(run.handle()?).ok();
+        Ok(())
     }
 }
 
-fn forward(signals: &mut Signals, run: &RunHandle, terminal: bool) {
+impl Drop for Forwarding {
+    fn drop(&mut self) {
+        self.signals.close();
+    }
+}
+
+fn forward(signals: &mut Signals, told: &Receiver<RunHandle>, terminal: bool) {
+    let mut run = None;
     for signal in signals.forever() {
+        if run.is_none() {
+            run = told.recv().ok();
+        }
+        // There will be no run: it did not start.
+        let Some(run) = &run else { return };
         let done = match (signal, terminal) {
             (SIGWINCH, true) => run.resize(crate::terminal::size_of_output()),
             (SIGWINCH, false) => Ok(()),
