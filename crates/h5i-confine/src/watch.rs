@@ -269,3 +269,39 @@ fn finish(shared: &Shared, refusals: &mut Refusals) {
 fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Condvar, Mutex};
+
+    use rustix::event::{EventfdFlags, eventfd};
+    use rustix::pipe::pipe;
+
+    use super::*;
+    use crate::event::NoSink;
+    use crate::session::State;
+
+    #[test]
+    fn a_listener_that_hung_up_is_not_waited_for_again() {
+        let event = |value| eventfd(value, EventfdFlags::NONBLOCK).unwrap();
+        let shared = Shared {
+            control: event(0),
+            wake: event(0),
+            stage: event(0),
+            sink: Arc::new(NoSink),
+            started: Instant::now(),
+            changed: Condvar::new(),
+            state: Mutex::new(State::default()),
+        };
+        // The end of a pipe hangs up as a listener does: for ever.
+        let (hung_up, writer) = pipe().unwrap();
+        let mut listener = Some(hung_up);
+        rustix::io::write(&writer, b"x").unwrap();
+        assert!(wait(&shared, &mut listener, None).unwrap().listener);
+        assert!(listener.is_some(), "one that asks is kept");
+        rustix::io::read(listener.as_ref().unwrap(), &mut [0u8; 1]).unwrap();
+        drop(writer);
+        assert!(!wait(&shared, &mut listener, None).unwrap().listener);
+        assert!(listener.is_none());
+    }
+}
