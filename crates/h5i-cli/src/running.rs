@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use h5i_confine::{
-    Command, EventSink, Outcome, Output, PlanError, RefusedCall, Run, RunHandle, SpawnError,
+    Ahead, Command, EventSink, Outcome, Output, PlanError, RefusedCall, Run, RunHandle, SpawnError,
     StartError, Stdio, Usage,
 };
 use h5i_policy::{Millis, ResolvedPolicy, Tier};
@@ -109,9 +109,11 @@ fn confined(caller: &Caller, errand: &Errand<'_>) -> Result<Finished, Failure> {
     let mounts = box_plan::object_mounts(objects);
     let layout =
         box_plan::layout(&caller.store, &errand.stored.box_dir(), &mounts, errand.manifest.host_id);
+    // The stage's first steps are the same whatever the plan; a plan that is refused ends them.
+    let ahead = Ahead::start(&policy, &layout);
     let plan = box_plan::plan(&policy, &layout)?;
     let started = |e| spawn_failure(&SpawnError::Session(e));
-    let launched = plan.launch().map_err(started)?;
+    let launched = plan.launch(Some(ahead.map_err(started)?)).map_err(started)?;
     // While the stage builds the box. Nothing of the box runs before the log is open.
     let recorder = Arc::new(recorder(errand)?);
     let foreground = match errand.output {
