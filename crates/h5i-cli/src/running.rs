@@ -2,17 +2,18 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::AsFd;
-use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use h5i_confine::{
-    Ahead, Command, EventSink, Outcome, Output, PlanError, RefusedCall, Run, RunHandle, SpawnError,
-    StartError, Stdio, Usage,
+    Ahead, Command, EventSink, Launched, Outcome, Output, PlanError, RefusedCall, Run, RunHandle,
+    SpawnError, StartError, Stdio, Usage,
 };
 use h5i_policy::{Millis, ResolvedPolicy, Tier};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
-use signal_hook::iterator::Signals;
+use signal_hook::iterator::backend::SignalDelivery;
+use signal_hook::iterator::exfiltrator::SignalOnly;
 
 use crate::args::Assignment;
 use crate::box_plan;
@@ -22,6 +23,11 @@ use crate::receipt_log::{ReceiptLog, Recorder, RunFacts};
 use crate::store::{BoxLock, Manifest, StoredBox};
 use crate::terminal::RawTerminal;
 use crate::unconfined;
+
+type Signals = SignalDelivery<UnixStream, SignalOnly>;
+
+/// The signals that are for the command.
+const FORWARDED: [i32; 5] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH];
 
 /// What is to be run, and how.
 #[derive(Debug)]
@@ -113,11 +119,11 @@ fn confined(caller: &Caller, errand: &Errand<'_>) -> Result<Finished, Failure> {
     let ahead = Ahead::start(&policy, &layout);
     let plan = box_plan::plan(&policy, &layout)?;
     let started = |e| spawn_failure(&SpawnError::Session(e));
-    let launched = plan.launch(Some(ahead.map_err(started)?)).map_err(started)?;
+    let mut launched = plan.launch(Some(ahead.map_err(started)?)).map_err(started)?;
     // While the stage builds the box. Nothing of the box runs before the log is open.
     let recorder = Arc::new(recorder(errand)?);
     let foreground = match errand.output {
-        Capture::Pass => Some(Foreground::take()?),
+        Capture::Pass => Some(Foreground::take(&mut launched)?),
         Capture::Collect => None,
     };
     let sink: Arc<dyn EventSink> = Arc::<Recorder>::clone(&recorder);
@@ -149,34 +155,39 @@ fn terminal_failure(source: io::Error) -> Failure {
     spawn_failure(&SpawnError::Prepare { what: "use the terminal", source })
 }
 
-/// The caller's terminal and signals, held for a run. Signals are let go first: the terminal is
-/// restored last, whatever came before.
+/// The caller's terminal and signals, held for a run from before its start: a signal that comes with
+/// the first output is for the command.
 struct Foreground {
-    forwarding: Forwarding,
+    to: Arc<Mutex<Recipient>>,
     raw: Option<RawTerminal>,
 }
 
 impl Foreground {
-    /// Holds them from before the start: a signal that comes with the first output is for the
-    /// command.
-    fn take() -> Result<Self, Failure> {
+    fn take(launched: &mut Launched<'_>) -> Result<Self, Failure> {
         let raw = RawTerminal::take().map_err(terminal_failure)?;
-        let forwarding = Forwarding::start(raw.is_some()).map_err(terminal_failure)?;
-        Ok(Self { forwarding, raw })
+        let (mut forwarding, told) = Forwarding::start(raw.is_some()).map_err(terminal_failure)?;
+        let to = forwarding.recipient();
+        launched.also_watch(told, move || forwarding.forward());
+        Ok(Self { to, raw })
     }
 
     /// Passes bytes, signals and the terminal through until the run ends.
     fn pass(&self, command: &mut Command<'_>) -> Result<Ended, Failure> {
-        let (outcome, usage) = carry(command, self.raw.as_ref(), &self.forwarding)?;
+        let run = carry(command, self.raw.as_ref())?;
+        let handle = run.handle().map_err(terminal_failure)?;
+        let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Recipient::Awaited(came) = &*to {
+            came.iter().for_each(|signal| pass_on(&handle, *signal, self.raw.is_some()));
+        }
+        *to = Recipient::Run(handle);
+        drop(to);
+        let (outcome, usage) = run.finish();
         Ok((outcome, usage, Vec::new(), Vec::new()))
     }
 }
 
-fn carry(
-    command: &mut Command<'_>,
-    raw: Option<&RawTerminal>,
-    forwarding: &Forwarding,
-) -> Result<(Outcome, Usage), Failure> {
+/// Starts the run and has its terminal carried.
+fn carry(command: &mut Command<'_>, raw: Option<&RawTerminal>) -> Result<Run, Failure> {
     if let Some(raw) = raw {
         command.terminal(raw.size());
         if !rustix::termios::isatty(io::stderr()) {
@@ -190,58 +201,58 @@ fn carry(
         let input = raw.input().map_err(terminal_failure)?;
         run.carry_terminal(input, output).map_err(terminal_failure)?;
     }
-    forwarding.to(&run).map_err(terminal_failure)?;
-    Ok(run.finish())
+    Ok(run)
 }
 
 /// Passes the signals that are meant for the command on to it; until there is one they wait.
 struct Forwarding {
-    signals: signal_hook::iterator::Handle,
-    run: Sender<RunHandle>,
+    signals: Signals,
+    to: Arc<Mutex<Recipient>>,
+    terminal: bool,
+}
+
+/// What signals are passed on to.
+enum Recipient {
+    /// Nothing runs yet; these came meanwhile.
+    Awaited(Vec<i32>),
+    /// The run.
+    Run(RunHandle),
 }
 
 impl Forwarding {
-    fn start(terminal: bool) -> io::Result<Self> {
-        let mut coming = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH])?;
-        let signals = coming.handle();
-        let (run, told) = mpsc::channel();
-        // It ends by itself soon after the signals are closed; nothing is gained by waiting for it.
-        std::thread::Builder::new()
-            .name("h5i-signals".to_owned())
-            .stack_size(128 * 1024)
-            .spawn(move || forward(&mut coming, &told, terminal))?;
-        Ok(Self { signals, run })
+    /// Takes the signals, and yields what tells that there are some.
+    fn start(terminal: bool) -> io::Result<(Self, OwnedFd)> {
+        let (read, write) = UnixStream::pair()?;
+        let told = read.try_clone()?.into();
+        let signals = Signals::with_pipe(read, write, SignalOnly, FORWARDED)?;
+        let to = Arc::new(Mutex::new(Recipient::Awaited(Vec::new())));
+        Ok((Self { signals, to, terminal }, told))
     }
 
-    fn to(&self, run: &Run) -> io::Result<()> {
-        // The thread is there as long as this value.
-        self.run.send(run.handle()?).ok();
-        Ok(())
+    fn recipient(&self) -> Arc<Mutex<Recipient>> {
+        Arc::clone(&self.to)
     }
-}
 
-impl Drop for Forwarding {
-    fn drop(&mut self) {
-        self.signals.close();
-    }
-}
-
-fn forward(signals: &mut Signals, told: &Receiver<RunHandle>, terminal: bool) {
-    let mut run = None;
-    for signal in signals.forever() {
-        if run.is_none() {
-            run = told.recv().ok();
+    /// Passes on what came.
+    fn forward(&mut self) {
+        let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
+        for signal in self.signals.pending() {
+            match &mut *to {
+                Recipient::Awaited(came) => came.push(signal),
+                Recipient::Run(run) => pass_on(run, signal, self.terminal),
+            }
         }
-        // There will be no run: it did not start.
-        let Some(run) = &run else { return };
-        let done = match (signal, terminal) {
-            (SIGWINCH, true) => run.resize(crate::terminal::size_of_output()),
-            (SIGWINCH, false) => Ok(()),
-            (signal, _) => run.signal(signal),
-        };
-        // A run that has just ended needs no signal.
-        done.ok();
     }
+}
+
+fn pass_on(run: &RunHandle, signal: i32, terminal: bool) {
+    let done = match (signal, terminal) {
+        (SIGWINCH, true) => run.resize(crate::terminal::size_of_output()),
+        (SIGWINCH, false) => Ok(()),
+        (signal, _) => run.signal(signal),
+    };
+    // A run that has just ended needs no signal.
+    done.ok();
 }
 
 /// The environment of a run: the policy's, what it passes on, language and terminal, and what was

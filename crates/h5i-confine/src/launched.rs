@@ -24,7 +24,7 @@ use crate::plan::{self, Plan};
 use crate::session::{Session, Shared, State, reap};
 use crate::step::{BindKind, Step};
 use crate::sys;
-use crate::watch;
+use crate::watch::{self, Watched};
 use crate::wire::{
     FIRST_SLOTS, MAX_FDS, MSG_DESCRIPTOR, MSG_FAILED, MSG_LIST, MSG_READY, MSG_SLOTS, Message,
     SLOTS,
@@ -107,6 +107,7 @@ pub struct Launched<'a> {
     plan: &'a Plan,
     ahead: Ahead,
     watcher: Watcher,
+    also: Vec<Watched>,
 }
 
 /// The session's thread, waiting to be told what to watch. It is made here, while the stage is at
@@ -114,7 +115,7 @@ pub struct Launched<'a> {
 #[derive(Debug)]
 struct Watcher {
     thread: JoinHandle<()>,
-    watched: Sender<Arc<Shared>>,
+    watched: Sender<(Arc<Shared>, Vec<Watched>)>,
 }
 
 impl<'a> Launched<'a> {
@@ -131,7 +132,13 @@ impl<'a> Launched<'a> {
             send_rest(plan, control)?;
         }
         let watcher = Watcher::start(plan)?;
-        Ok(Self { plan, ahead, watcher })
+        Ok(Self { plan, ahead, watcher, also: Vec::new() })
+    }
+
+    /// Has the session's thread call `heard` whenever there is something to read from `fd`, as long
+    /// as the session lives. `heard` reads it and does not block.
+    pub fn also_watch(&mut self, fd: OwnedFd, heard: impl FnMut() + Send + 'static) {
+        self.also.push(Watched { fd, heard: Box::new(heard) });
     }
 
     /// The session, whose steps may still be under way. Its first run waits for them, and tells if
@@ -140,7 +147,7 @@ impl<'a> Launched<'a> {
     /// # Errors
     /// [`StartError::Prepare`].
     pub fn session(self, sink: Arc<dyn EventSink>) -> Result<Session, StartError> {
-        let Self { plan, mut ahead, watcher: Watcher { thread, watched } } = self;
+        let Self { plan, mut ahead, watcher: Watcher { thread, watched }, also } = self;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|e| StartError::Prepare { what: "make an event counter", source: e.into() })?;
         let Some(alive) = ahead.alive.take() else { return Err(StartError::StageDied) };
@@ -148,18 +155,18 @@ impl<'a> Launched<'a> {
         let (changed, state) = (Condvar::new(), Mutex::new(State::default()));
         let shared = Arc::new(Shared { control, wake, stage, sink, started, changed, state });
         // The thread waits for nothing else, so it is there to receive this.
-        watched.send(Arc::clone(&shared)).ok();
+        watched.send((Arc::clone(&shared), also)).ok();
         Ok(Session::new(plan, shared, thread))
     }
 }
 
 impl Watcher {
     fn start(plan: &Plan) -> Result<Self, StartError> {
-        let (watched, told) = mpsc::channel::<Arc<Shared>>();
+        let (watched, told) = mpsc::channel::<(Arc<Shared>, Vec<Watched>)>();
         let (steps, runs) = (plan.shared_steps(), Arc::clone(&plan.runs));
         let watch = move || {
             // Nobody tells when the box is not wanted after all.
-            let Ok(shared) = told.recv() else { return };
+            let Ok((shared, also)) = told.recv() else { return };
             let listener = match handshake(&shared.control, &steps) {
                 Ok(mut handed) => {
                     let listener = handed.remove(&TAG_LISTENER);
@@ -172,7 +179,7 @@ impl Watcher {
                     None
                 }
             };
-            watch::run(&shared, listener, &runs.limits);
+            watch::run(&shared, listener, also, &runs.limits);
         };
         let thread = std::thread::Builder::new()
             .name("h5i-session".to_owned())
