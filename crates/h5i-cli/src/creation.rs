@@ -3,6 +3,7 @@
 use std::os::unix::fs::lchown;
 use std::path::PathBuf;
 
+use h5i_confine::HostFacts;
 use h5i_policy::{History, Pattern, ResolvedPolicy, Tier};
 
 use crate::args::{BaseArgs, PolicyArgs};
@@ -14,11 +15,12 @@ use crate::policy_source::{Sourced, source_policy};
 use crate::receipt_log::ReceiptLog;
 use crate::store::{
     BaseRecord, BoxDraft, BoxId, BoxLock, BoxName, HostId, Manifest, Scope, StoredBox,
+    WorkspaceKind,
 };
 use crate::timestamp::Timestamp;
 use crate::workspace::{
     BaseKind, BaseObjects, BaseSpec, Checkout, HostGit, HostRepository, Identity, Note, ObjectsAt,
-    ObjectsRequest, Owner, PinnedBase, Workspace,
+    ObjectsRequest, OverlaySupport, Owner, PinnedBase, Prepared, Workspace,
 };
 
 /// What is asked for.
@@ -69,7 +71,10 @@ pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
     if policy.tier > Tier::Workspace {
         // Nothing is written for a host that can't serve the policy; the paths are filled in later.
         let id = caller.is_root().then(HostId::first);
-        box_plan::plan(policy, &box_plan::layout(&caller.store, &PathBuf::from("/"), &[], id))?;
+        box_plan::plan(
+            policy,
+            &box_plan::layout(&caller.store, &PathBuf::from("/"), &[], &[], id),
+        )?;
     }
     let scope = match (&spec, &repository) {
         (BaseSpec::Empty | BaseSpec::Clone(_), _) | (_, None) => Scope::None,
@@ -85,14 +90,14 @@ pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
         false => None,
     };
     let place = Place { caller, repository: repository.as_ref(), base: &base, policy, host_id };
-    let (objects, notes) = place.fill(&mut draft)?;
+    let laid = place.fill(&mut draft)?;
     link_caches(&draft, &toolchains.links, host_id)?;
-    let manifest = place.manifest(&draft, &objects, &resolved.profile, wish.purpose)?;
+    let manifest = place.manifest(&draft, &laid, &resolved.profile, wish.purpose)?;
     draft.write_host_file("policy.toml", policy.to_toml().as_bytes())?;
     let json = manifest.to_json().map_err(|e| Failure::new(Kind::Internal, &e))?;
     ReceiptLog::begin(&draft.host_dir(), &json, &manifest)?;
     let (stored, lock) = draft.commit(&manifest)?;
-    Ok(Created { stored, manifest, policy: resolved.policy, lock, notes })
+    Ok(Created { stored, manifest, policy: resolved.policy, lock, notes: laid.prepared.notes })
 }
 
 fn repository_of(caller: &Caller, spec: &BaseSpec) -> Result<Option<HostRepository>, Failure> {
@@ -122,9 +127,17 @@ struct Place<'a> {
     host_id: Option<HostId>,
 }
 
+/// What was made for a box.
+struct Laid {
+    objects: BaseObjects,
+    prepared: Prepared,
+    /// Why the workspace is laid out as it is.
+    reason: String,
+}
+
 impl Place<'_> {
     /// Makes the objects and the workspace.
-    fn fill(&self, draft: &mut BoxDraft) -> Result<(BaseObjects, Vec<Note>), Failure> {
+    fn fill(&self, draft: &mut BoxDraft) -> Result<Laid, Failure> {
         let hide = |path: &[u8]| {
             self.policy.fs.hide.iter().any(|pattern: &Pattern| pattern.matches(path, false))
         };
@@ -150,8 +163,28 @@ impl Place<'_> {
             owner: self.host_id.map_or(Owner::Caller, Owner::Box),
             inside,
         };
-        let prepared = workspace.create(&draft.box_dir(), &Checkout)?;
-        Ok((objects, prepared.notes))
+        let (kind, reason) = self.workspace_kind()?;
+        let prepared = match kind {
+            WorkspaceKind::Overlay => workspace.create_overlay(draft)?,
+            WorkspaceKind::Checkout => workspace.create(&draft.box_dir(), &Checkout)?,
+        };
+        Ok(Laid { objects, prepared, reason })
+    }
+
+    /// An overlay where the host allows it, a directory elsewhere; and why.
+    fn workspace_kind(&self) -> Result<(WorkspaceKind, String), Failure> {
+        if self.policy.tier == Tier::Workspace {
+            let reason = "without a boundary there are no mounts of its own";
+            return Ok((WorkspaceKind::Checkout, reason.to_owned()));
+        }
+        let facts = HostFacts::read()
+            .map_err(|e| box_plan::plan_failure(h5i_confine::PlanError::Facts(e)))?;
+        let support = OverlaySupport::of(&self.caller.store, &facts, self.host_id)?;
+        let kind = match support {
+            OverlaySupport::Works => WorkspaceKind::Overlay,
+            OverlaySupport::Fails(_) => WorkspaceKind::Checkout,
+        };
+        Ok((kind, support.reason()))
     }
 
     fn history(&self) -> History {
@@ -164,16 +197,22 @@ impl Place<'_> {
     fn manifest(
         &self,
         draft: &BoxDraft,
-        objects: &BaseObjects,
+        laid: &Laid,
         profile: &str,
         purpose: Option<&str>,
     ) -> Result<Manifest, Failure> {
+        let objects = &laid.objects;
         let mounts = box_plan::object_mounts(objects.object_dirs());
         let plan = if self.policy.tier == Tier::Workspace {
             Vec::new()
         } else {
-            let layout =
-                box_plan::layout(&self.caller.store, &draft.final_box_dir(), &mounts, self.host_id);
+            let layout = box_plan::layout(
+                &self.caller.store,
+                &draft.final_box_dir(),
+                &laid.prepared.layers,
+                &mounts,
+                self.host_id,
+            );
             let plan = box_plan::plan(self.policy, &layout)?;
             plan.steps().iter().map(ToString::to_string).collect()
         };
@@ -195,7 +234,9 @@ impl Place<'_> {
             profile: profile.to_owned(),
             purpose: purpose.map(str::to_owned),
             policy_digest: self.policy.digest().to_string(),
-            workspace: crate::store::WorkspaceKind::Checkout,
+            workspace: laid.prepared.kind,
+            workspace_reason: laid.reason.clone(),
+            layers: laid.prepared.layers.clone(),
             history: self.history(),
             objects: vec![objects.key.clone()],
             plan,

@@ -105,8 +105,13 @@ fn confined(
         objects.extend(caller.store.object_dirs(key)?);
     }
     let mounts = box_plan::object_mounts(objects);
-    let layout =
-        box_plan::layout(&caller.store, &errand.stored.box_dir(), &mounts, errand.manifest.host_id);
+    let layout = box_plan::layout(
+        &caller.store,
+        &errand.stored.box_dir(),
+        &errand.manifest.layers,
+        &mounts,
+        errand.manifest.host_id,
+    );
     let plan = box_plan::plan(&policy, &layout)?;
     let sink: Arc<dyn EventSink> = Arc::<Recorder>::clone(recorder);
     let session = plan.start(sink).map_err(|e| spawn_failure(&SpawnError::Session(e)))?;

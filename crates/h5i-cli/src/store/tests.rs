@@ -39,6 +39,8 @@ fn manifest(box_name: &str, objects: &[&str], expires: Option<Timestamp>) -> Man
         purpose: None,
         policy_digest: "sha256:00".into(),
         workspace: WorkspaceKind::Checkout,
+        workspace_reason: "a test".into(),
+        layers: Vec::new(),
         history: History::Full,
         objects: objects
             .iter()
