@@ -332,3 +332,52 @@ fn state_directories_that_leave_no_room_are_refused_before_anything_is_written()
     let store = Store::open(&raw).unwrap();
     make(&store, "a").manifest().unwrap();
 }
+
+/// A pristine tree of that many bytes, with one file.
+fn tree(store: &Store, digit: char, bytes: u64) -> TreeKey {
+    let key = TreeKey::try_from(digit.to_string().repeat(40)).unwrap();
+    let path = store.tree_path(&key);
+    make_private_dirs(&path.join("files")).unwrap();
+    let record =
+        format!(r#"{{"v":1,"boot":"b","bytes":{bytes},"submodules":[],"lfs_pointers":[]}}"#);
+    fs::write(path.join("tree.json"), record).unwrap();
+    let used = std::time::UNIX_EPOCH + std::time::Duration::from_secs(u64::from(digit));
+    fs::File::options()
+        .write(true)
+        .open(path.join("tree.json"))
+        .unwrap()
+        .set_times(fs::FileTimes::new().set_modified(used))
+        .unwrap();
+    key
+}
+
+#[test]
+fn trees_over_the_kept_size_go_longest_unused_first_and_used_ones_stay() {
+    let (_dir, store) = ground();
+    let [used, old, new] = ['1', '2', '3'].map(|digit| tree(&store, digit, 100));
+    let draft = store.draft(&Scope::None, &name("b"), None).unwrap();
+    // While a box is being made nothing is collected.
+    assert_eq!(store.collect_trees(None, 0).unwrap(), []);
+    let mut with_layers = manifest("b", &[], None);
+    with_layers.layers = vec![used.layer("files").unwrap()];
+    let (stored, lock) = draft.commit(&with_layers).unwrap();
+    assert_eq!(store.collect_trees(None, 300).unwrap(), []);
+    assert_eq!(store.collect_trees(None, 299).unwrap(), [old]);
+    assert_eq!(store.collect_trees(None, 0).unwrap(), [new]);
+    assert!(store.tree_path(&used).try_exists().unwrap());
+    store.remove_locked(&stored, lock, Retain::Nothing).unwrap();
+    assert_eq!(store.collect_trees(None, 0).unwrap(), [used]);
+}
+
+#[test]
+fn a_layers_name_leads_nowhere_else() {
+    let tree = "0".repeat(40);
+    for good in ["files", "index", "git-0123456789abcdef"] {
+        let text = format!("{tree}/{good}");
+        assert_eq!(String::from(LayerName::try_from(text.clone()).unwrap()), text);
+    }
+    for bad in ["", "..", "files/..", "git-", "git-0123456789abcdeg", "tree.json"] {
+        LayerName::try_from(format!("{tree}/{bad}")).unwrap_err();
+    }
+    LayerName::try_from("../objects/files".to_owned()).unwrap_err();
+}
