@@ -112,7 +112,8 @@ pub fn usage_failure(error: &clap::Error) -> Failure {
         .by_ref()
         .take_while(|line| !line.trim_start().starts_with("Usage:"))
         .map(str::trim)
-        .filter(|line| !line.is_empty())
+        // The hint says it.
+        .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
         .collect();
     let mut message = message.to_owned();
     if !listed.is_empty() {

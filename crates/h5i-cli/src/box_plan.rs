@@ -84,6 +84,8 @@ pub fn plan_failure(error: PlanError) -> Failure {
         }
         PlanError::Limit { field } => Failure::new(Kind::Refused, &error)
             .hint(format!("leave limits.{field} out, or bound the host's side (ulimit, cgroup)")),
+        PlanError::NamespacesOff => Failure::new(Kind::Refused, &error)
+            .hint("leave it out, or --tier workspace (no boundary)"),
         PlanError::Grant { path, .. } | PlanError::NotFileOrDirectory { path } => {
             Failure::new(Kind::Refused, &error)
                 .hint("take it out of fs.read or fs.write, or put it there")

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::path_error::PathError;
+use crate::shown::Shown;
 use crate::store::{Scope, Store};
 use crate::surroundings::Surroundings;
 use crate::workspace::{DiscoverError, HostRepository, scope_of};
@@ -25,13 +26,21 @@ impl Caller {
     ///
     /// # Errors
     /// A usage failure when there is no home, no working directory, or no way to the state
-    /// directory.
+    /// directory; `not-found` when the directory to act on is none.
     pub fn new(directory: Option<&Path>) -> Result<Self, Failure> {
         let surroundings = Surroundings::read()?;
         let store = Store::open(&surroundings.state_dir)?;
         let directory = directory
             .map_or_else(|| surroundings.directory.clone(), |dir| surroundings.directory.join(dir));
-        Ok(Self { surroundings, store, directory })
+        // Git would look above a directory that is not there, and act on what it finds.
+        match std::fs::metadata(&directory) {
+            Ok(found) if found.is_dir() => Ok(Self { surroundings, store, directory }),
+            found => {
+                let why = found.err().map_or_else(String::new, |e| format!(": {e}"));
+                let message = format!("`{}` is no directory{why}", Shown::path(&directory));
+                Err(Failure::told(Kind::NotFound, message).hint("-C DIR of one that is there"))
+            }
+        }
     }
 
     /// Whether the caller is root.

@@ -115,11 +115,17 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.kind.word(), self.message)?;
-        // The line of a document with a mark below it; it says what was meant, too.
-        if let Some(excerpt) = self.details.get("excerpt").and_then(Value::as_str) {
-            return excerpt.lines().skip(1).try_for_each(|line| write!(f, "\n{line}"));
+        let fact = |name: &str| self.details.get(name).and_then(Value::as_str);
+        // The excerpt of a document repeats the sentence in its first line.
+        let excerpt = fact("excerpt").unwrap_or_default();
+        for line in excerpt.lines().skip(1) {
+            write!(f, "\n{line}")?;
         }
-        if let Some(hint) = &self.hint {
+        if let Some(place) = fact("in") {
+            write!(f, "\n  in        {place}")?;
+        }
+        // A suggestion for a document stands at its mark.
+        if let Some(hint) = self.hint.as_ref().filter(|hint| !excerpt.ends_with(hint.as_str())) {
             write!(f, "\n  try       {hint}")?;
         }
         Ok(())

@@ -6,8 +6,8 @@ use std::io;
 use std::path::Path;
 
 use h5i_policy::{
-    HostFacts, HostPath, Layer, Overrides, PolicyDocument, ReadGrant, ResolveError, ResolveRequest,
-    Resolved, Tier, Trust, WorkspaceContent, resolve,
+    DocumentErrorKind, HostFacts, HostPath, Layer, Overrides, PolicyDocument, ReadGrant,
+    ResolveError, ResolveRequest, Resolved, Tier, Trust, WorkspaceContent, resolve,
 };
 
 use crate::args::PolicyArgs;
@@ -136,12 +136,15 @@ fn resolve_failure(error: &ResolveError) -> Failure {
     let kind = match error {
         ResolveError::UnknownProfile { .. } => Kind::NotFound,
         ResolveError::Conflict(_) => Kind::Refused,
+        ResolveError::Document(e) if matches!(e.kind, DocumentErrorKind::Loosens { .. }) => {
+            Kind::Refused
+        }
         _ => Kind::Usage,
     };
-    let mut failure = Failure::new(kind, error);
-    if let Some(hint) = error.hint() {
-        failure = failure.hint(hint);
-    }
+    let failure = Failure::new(kind, error).hint(error.hint().unwrap_or_else(|| match error {
+        ResolveError::UnknownProfile { known, .. } => format!("one of {}", known.join(", ")),
+        _ => "h5i policy show prints every key with its value".to_owned(),
+    }));
     match error {
         ResolveError::Document(error) => failure
             .detail("document", error.source_name.clone())

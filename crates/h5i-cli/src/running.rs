@@ -146,12 +146,14 @@ fn pass(command: &mut Command<'_>) -> Result<Ended, Failure> {
             command.stderr(Stdio::Descriptor(stderr));
         }
     }
+    // Held from before the start: a signal that comes with the first output is for the command.
+    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH]).map_err(prepare)?;
     let mut run = command.spawn().map_err(|e| spawn_failure(&e))?;
     if let Some(raw) = &raw {
         let output = io::stdout().as_fd().try_clone_to_owned().map_err(prepare)?;
         run.carry_terminal(raw.input().map_err(prepare)?, output).map_err(prepare)?;
     }
-    let forwarding = Forwarding::start(&run, raw.is_some()).map_err(prepare)?;
+    let forwarding = Forwarding::start(signals, &run, raw.is_some()).map_err(prepare)?;
     let (outcome, usage) = run.finish();
     forwarding.stop();
     drop(raw);
@@ -165,9 +167,8 @@ struct Forwarding {
 }
 
 impl Forwarding {
-    fn start(run: &Run, terminal: bool) -> io::Result<Self> {
+    fn start(mut signals: Signals, run: &Run, terminal: bool) -> io::Result<Self> {
         let handle = run.handle()?;
-        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH])?;
         let stop = signals.handle();
         let thread = std::thread::Builder::new()
             .name("h5i-signals".to_owned())
@@ -237,7 +238,8 @@ fn spawn_failure(error: &SpawnError) -> Failure {
         SpawnError::NotFound { .. } => {
             Failure::new(Kind::NotFound, error).hint("a path of the box, or a name in its PATH")
         }
-        SpawnError::NotExecutable { .. } => Failure::new(Kind::Refused, error),
+        SpawnError::NotExecutable { .. } => Failure::new(Kind::Refused, error)
+            .hint("name a program; a script needs its execute bit, or its interpreter before it"),
         SpawnError::Nul { .. } => Failure::new(Kind::Usage, error),
         SpawnError::Session(StartError::Step { step, .. }) => {
             Failure::new(Kind::Unavailable, error)

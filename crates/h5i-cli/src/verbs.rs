@@ -83,29 +83,29 @@ impl<E: Into<Failure>> From<E> for Refusal {
 /// # Errors
 /// [`Refusal`] with the failure to tell.
 pub(crate) fn perform(cli: &Cli) -> Result<Answer, Refusal> {
-    let caller = Caller::new(cli.directory.as_deref())?;
+    let caller = || Caller::new(cli.directory.as_deref());
     Ok(match &cli.verb {
-        Verb::Run(args) => one_shot::run(&caller, args)?,
+        Verb::Run(args) => one_shot::run(&caller()?, args)?,
         Verb::Box(verb) => match verb {
-            BoxVerb::Create(args) => create::create(&caller, args)?,
-            BoxVerb::Run(args) => run::run(&caller, args)?,
-            BoxVerb::Ls(args) => listing::list(&caller, args)?,
-            BoxVerb::Status(args) => status::status(&caller, args)?,
-            BoxVerb::Log(args) => log::log(&caller, args)?,
-            BoxVerb::Explain(args) => explain::explain(&caller, args)?,
-            BoxVerb::Rm(args) => housekeeping::remove(&caller, args)?,
-            BoxVerb::Gc(_) => housekeeping::collect(&caller)?,
-            BoxVerb::Probe(args) => probe::probe(&caller, args)?,
-            BoxVerb::Diff(args) => diff::diff(&caller, args)?,
-            BoxVerb::Export(args) => export::export(&caller, args)?,
+            BoxVerb::Create(args) => create::create(&caller()?, args)?,
+            BoxVerb::Run(args) => run::run(&caller()?, args)?,
+            BoxVerb::Ls(args) => listing::list(&caller()?, args)?,
+            BoxVerb::Status(args) => status::status(&caller()?, args)?,
+            BoxVerb::Log(args) => log::log(&caller()?, args)?,
+            BoxVerb::Explain(args) => explain::explain(&caller()?, args)?,
+            BoxVerb::Rm(args) => housekeeping::remove(&caller()?, args)?,
+            BoxVerb::Gc(_) => housekeeping::collect(&caller()?)?,
+            BoxVerb::Probe(args) => probe::probe(&caller()?, args)?,
+            BoxVerb::Diff(args) => diff::diff(&caller()?, args)?,
+            BoxVerb::Export(args) => export::export(&caller()?, args)?,
         },
         Verb::Policy(verb) => match verb {
-            PolicyVerb::Show(args) => policy::show(&caller, args)?,
-            PolicyVerb::Check(args) => policy::check(&caller, args)?,
-            PolicyVerb::Digest(args) => policy::digest(&caller, args)?,
-            PolicyVerb::Diff(args) => policy::diff(&caller, args)?,
+            PolicyVerb::Show(args) => policy::show(&caller()?, args)?,
+            PolicyVerb::Check(args) => policy::check(&caller()?, args)?,
+            PolicyVerb::Digest(args) => policy::digest(&caller()?, args)?,
+            PolicyVerb::Diff(args) => policy::diff(&caller()?, args)?,
         },
-        Verb::Receipt(ReceiptVerb::Verify(args)) => receipt::verify(&caller, args)?,
+        Verb::Receipt(ReceiptVerb::Verify(args)) => receipt::verify(&caller()?, args)?,
         Verb::Completions { shell } => {
             let script = String::from_utf8_lossy(&Cli::completions(*shell)).into_owned();
             Answer::new((), script)?
@@ -137,11 +137,28 @@ pub(crate) fn say(line: &str) {
     crate::command_line::say(line);
 }
 
-/// Prints a line on standard output before the verb ends. A reader that went away ends the verb
-/// without a word.
-pub(crate) fn print_line(line: &str) -> Result<(), Failure> {
-    crate::command_line::print_line(line)
-        .map_err(|e| Failure::told(Kind::Io, format!("cannot write to standard output: {e}")))
+/// Whether anybody reads on after a line of standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// As far as can be told.
+    There,
+    /// It has closed its end; that is its right, and no failure.
+    Gone,
+}
+
+/// Prints a line on standard output before the verb ends.
+///
+/// # Errors
+/// An I/O failure if it can't be written though somebody would read it.
+pub(crate) fn print_line(line: &str) -> Result<Reader, Failure> {
+    match crate::command_line::print_line(line) {
+        Ok(()) => Ok(Reader::There),
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Err(e) => {
+            let message = format!("cannot write to standard output: {e}");
+            Err(Failure::told(Kind::Io, message).hint("see that it has room"))
+        }
+    }
 }
 
 /// Where `ls` looks.

@@ -301,7 +301,12 @@ fn limits(limits: &Limits) -> Vec<Step> {
 fn enforce_limits(limits: &Limits, steps: &[Step], enforcement: &mut Enforcement) {
     let supervised = [
         ("limit wall", limits.wall.map(|v| format!("{v}, by the supervisor's clock"))),
-        ("limit cpu", limits.cpu.map(|v| format!("{v}, accounted every 250 ms"))),
+        (
+            "limit cpu",
+            limits.cpu.map(|v| {
+                format!("{v}, accounted every 250 ms; children that nobody waits for do not count")
+            }),
+        ),
         ("limit output", limits.output.map(|v| format!("{v}, counted as it passes"))),
     ];
     for (name, detail) in supervised {

@@ -6,7 +6,13 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// A program the tests use, and the Debian package that has it.
-const PROGRAMS: [(&str, &str); 2] = [("bwrap", "bubblewrap"), ("setpriv", "util-linux")];
+const PROGRAMS: [(&str, &str); 5] = [
+    ("bwrap", "bubblewrap"),
+    ("gdb", "gdb"),
+    ("perl", "perl-base"),
+    ("setpriv", "util-linux"),
+    ("strace", "strace"),
+];
 
 /// Sees to it that everything is there: installs it as root on Debian and its kin, otherwise lists
 /// what is missing.

@@ -8,7 +8,7 @@ use h5i_policy::{Millis, Tier};
 
 use super::Output;
 use super::making::{BaseArgs, PolicyArgs};
-use super::values::{Assignment, Lane, duration, tier};
+use super::values::{Assignment, Lane, duration, tier, variable};
 use crate::store::BoxName;
 
 /// The verbs of boxes.
@@ -71,7 +71,7 @@ pub struct RunInArgs {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<Millis>,
     /// Set a variable for the run; may be repeated
-    #[arg(long = "env", short = 'e', value_name = "NAME=VALUE")]
+    #[arg(long = "env", short = 'e', value_name = "NAME=VALUE", value_parser = variable)]
     pub variables: Vec<Assignment>,
     /// How to answer.
     #[command(flatten)]

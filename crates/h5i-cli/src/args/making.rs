@@ -7,7 +7,7 @@ use clap::Args;
 use h5i_policy::{Millis, Tier};
 
 use super::Output;
-use super::values::{Assignment, ProfileName, duration, tier};
+use super::values::{Assignment, ProfileName, duration, tier, variable};
 use crate::workspace::BaseSpec;
 
 /// What the workspace starts from; `HEAD` where nothing is said.
@@ -86,7 +86,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<Millis>,
     /// Set a variable for the run; may be repeated
-    #[arg(long = "env", short = 'e', value_name = "NAME=VALUE")]
+    #[arg(long = "env", short = 'e', value_name = "NAME=VALUE", value_parser = variable)]
     pub variables: Vec<Assignment>,
     /// How to answer.
     #[command(flatten)]

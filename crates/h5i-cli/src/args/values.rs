@@ -37,6 +37,17 @@ impl FromStr for Assignment {
     }
 }
 
+/// A variable of a run: its name is of letters, digits and `_`, no digit first, as in a policy.
+pub(super) fn variable(word: &str) -> Result<Assignment, ValueError> {
+    let set: Assignment = word.parse().map_err(ValueError::Assignment)?;
+    let plain = set.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    if plain && !set.name.starts_with(|first: char| first.is_ascii_digit()) {
+        Ok(set)
+    } else {
+        Err(ValueError::Variable(set.name))
+    }
+}
+
 /// The name of a profile: letters, digits, `-` and `_`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileName(String);
@@ -45,6 +56,12 @@ pub struct ProfileName(String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValueError {
+    /// Not an assignment at all.
+    #[error(transparent)]
+    Assignment(AssignmentError),
+    /// Not the name of a variable.
+    #[error("`{}` is no name of a variable: letters, digits and `_`, no digit first", Shown::text(.0))]
+    Variable(String),
     /// Not the name of a profile.
     #[error("a profile's name has letters, digits, `-` and `_` only")]
     Profile,

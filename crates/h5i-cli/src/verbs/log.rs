@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use h5i_export::{Event, Lane, Record};
 use serde_json::Value;
 
-use super::{Answer, find};
+use super::{Answer, Reader, find};
 use crate::args::{self, LogArgs};
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
@@ -29,7 +29,9 @@ pub(super) fn log(caller: &Caller, args: &LogArgs) -> Result<Answer, Failure> {
                 break;
             }
             rest.pop();
-            show(&rest, args)?;
+            if show(&rest, args)? == Reader::Gone {
+                return Answer::new(Value::Null, String::new());
+            }
             rest.clear();
         }
         if !(args.follow && alive) {
@@ -40,18 +42,17 @@ pub(super) fn log(caller: &Caller, args: &LogArgs) -> Result<Answer, Failure> {
     Answer::new(Value::Null, String::new())
 }
 
-fn show(line: &[u8], args: &LogArgs) -> Result<(), Failure> {
+fn show(line: &[u8], args: &LogArgs) -> Result<Reader, Failure> {
     let record = Record::from_line(line).map_err(|e| Failure::new(Kind::Corrupt, &e))?;
     let lane = args.lane.is_none_or(|lane| same(lane, record.lane));
     let denied = !args.denied || matches!(record.event, Event::RefusedCall { .. });
     if lane && denied {
         if args.output.json {
-            super::print_line(&String::from_utf8_lossy(line))?;
-        } else {
-            super::print_line(&sentence(&record))?;
+            return super::print_line(&String::from_utf8_lossy(line));
         }
+        return super::print_line(&sentence(&record));
     }
-    Ok(())
+    Ok(Reader::There)
 }
 
 fn same(asked: args::Lane, lane: Lane) -> bool {

@@ -69,7 +69,8 @@ pub(super) fn check(caller: &Caller, args: &CheckArgs) -> Result<Answer, Failure
         let path = caller.directory.join(file);
         let Some(bytes) = read_document(&path)? else {
             let message = format!("no policy document at {}", crate::shown::Shown::path(&path));
-            return Err(Failure::told(Kind::NotFound, message));
+            return Err(Failure::told(Kind::NotFound, message)
+                .hint("h5i policy check without a name looks at the user's and the repository's"));
         };
         parse(&file.to_string_lossy(), &bytes)?;
         checked.push(file.display().to_string());

@@ -13,20 +13,25 @@ pub fn nearest<'a>(asked: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
-/// Levenshtein's distance in characters.
+/// Levenshtein's distance in characters, where two neighbours that changed places are one edit.
 fn distance(a: &str, b: &str) -> usize {
+    let a: Vec<char> = a.chars().collect();
     let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
+    let mut before = vec![0; b.len() + 1];
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.iter().enumerate() {
+        let mut row = vec![i + 1; b.len() + 1];
         for (j, cb) in b.iter().enumerate() {
-            let substitute = diagonal + usize::from(ca != *cb);
-            diagonal = row[j + 1];
-            row[j + 1] = substitute.min(row[j] + 1).min(row[j + 1] + 1);
+            let substitute = above[j] + usize::from(ca != cb);
+            row[j + 1] = substitute.min(row[j] + 1).min(above[j + 1] + 1);
+            if i > 0 && j > 0 && *ca == b[j - 1] && a[i - 1] == *cb {
+                row[j + 1] = row[j + 1].min(before[j - 1] + 1);
+            }
         }
+        before = above;
+        above = row;
     }
-    row[b.len()]
+    above[b.len()]
 }
 
 #[cfg(test)]
@@ -35,7 +40,8 @@ mod tests {
 
     #[test]
     fn a_slip_finds_what_was_meant() {
-        assert_eq!(nearest("mian", ["main", "maint-1"]), None);
+        assert_eq!(nearest("mian", ["maint-1", "main"]), Some("main"));
+        assert_eq!(nearest("amin", ["maint-1"]), None);
         assert_eq!(nearest("man", ["main", "release"]), Some("main"));
         assert_eq!(nearest("relaese", ["main", "release"]), Some("release"));
     }

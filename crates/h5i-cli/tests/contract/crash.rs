@@ -1,0 +1,177 @@
+//! J3: h5i is killed in the middle. The host is as it was, `gc` cleans, the next command works.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Stdio};
+
+use crate::shapes::CollectedRemains;
+use crate::stand::{PATH, Stand};
+use crate::support::{git, try_git};
+
+fn kill(mut child: Child) {
+    child.kill().unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(9), "it had ended by itself");
+}
+
+/// What a person would look at.
+fn seen(stand: &Stand) -> (String, Vec<String>) {
+    let mut names: Vec<String> = fs::read_dir(stand.home())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    (git(&stand.repo(), &["status", "--porcelain=v2", "--branch"]), names)
+}
+
+fn collect_and_go_on(stand: &Stand, expected: usize) {
+    let report: CollectedRemains = stand.ok(&["box", "gc", "--json"]).data();
+    let remains: Vec<_> = report.removed.iter().filter(|thing| thing.kind == "remains").collect();
+    assert_eq!(remains.len(), expected, "{report:?}");
+    assert!(stand.box_directories().iter().all(|name| !name.starts_with('.')), "{report:?}");
+    let again: CollectedRemains = stand.ok(&["box", "gc", "--json"]).data();
+    assert!(again.removed.is_empty() && again.damaged.is_empty(), "{again:?}");
+    stand.ok(&["box", "create", "a"]);
+    assert_eq!(stand.sh("a", "cat a.txt; git status --porcelain"), "one and more");
+    stand.sh("a", "git fsck --strict");
+}
+
+#[test]
+fn killed_while_objects_are_packed() {
+    let stand = Stand::new();
+    // A git that stops where the real one would pack.
+    let bin = stand.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    fs::write(bin.join("git"), "#!/bin/sh\necho here >&3\nread line <&4\n").unwrap();
+    fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+    for fifo in ["here", "hold"] {
+        assert!(stand.program("mkfifo").arg(stand.path().join(fifo)).status().unwrap().success());
+    }
+    let script = "#!/bin/sh\necho here > \"$HERE\"\nread line < \"$HOLD\"\n"
+        .replace("$HERE", stand.path().join("here").to_str().unwrap())
+        .replace("$HOLD", stand.path().join("hold").to_str().unwrap());
+    fs::write(bin.join("git"), script).unwrap();
+    let before = (seen(&stand), stand.traces());
+    let mut child = stand.command();
+    child.env("PATH", format!("{}:{PATH}", bin.display())).args(["box", "create", "a"]);
+    let child = child.stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(fs::File::open(stand.path().join("here")).unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    assert_eq!(stand.box_directories().len(), 1);
+    // While it lives its draft is its own.
+    stand.ok(&["box", "gc"]);
+    assert_eq!(stand.box_directories().len(), 1, "gc took a living draft");
+    kill(child);
+    // The stand-in of git ends when nobody holds it any more.
+    drop(fs::File::options().write(true).open(stand.path().join("hold")).unwrap());
+    assert_eq!(stand.box_directories().len(), 1);
+    assert_eq!(stand.ok(&["box", "ls"]).text(), "");
+    let after = stand.traces();
+    assert_eq!(seen(&stand), before.0);
+    assert_eq!((after.repo, after.home), (before.1.repo, before.1.home));
+    collect_and_go_on(&stand, 1);
+}
+
+#[test]
+fn killed_while_the_tree_is_written() {
+    let stand = Stand::new();
+    for number in 0..4000 {
+        stand.ground.write(&format!("many/{}/{number}", number % 50), b"x\n");
+    }
+    stand.ground.commit("many");
+    let before = (seen(&stand), stand.traces());
+    let mut child = stand.command();
+    let mut child = child.args(["box", "create", "a"]).stderr(Stdio::null()).spawn().unwrap();
+    // No event tells that a directory has its first entry without a race; so it is looked for.
+    let boxes = loop {
+        assert!(child.try_wait().unwrap().is_none(), "it was faster than the eye");
+        let hidden = stand.box_directories().into_iter().find(|name| name.starts_with(".a."));
+        let Some(hidden) = hidden else { continue };
+        let work = stand.box_dir(&hidden).join("box/work/many");
+        if fs::read_dir(work).is_ok_and(|mut entries| entries.next().is_some()) {
+            break hidden;
+        }
+    };
+    kill(child);
+    assert_eq!(stand.box_directories(), [boxes]);
+    let after = stand.traces();
+    assert_eq!(seen(&stand), before.0);
+    assert_eq!((after.repo, after.home), (before.1.repo, before.1.home));
+    collect_and_go_on(&stand, 1);
+}
+
+#[test]
+fn killed_while_a_program_runs() {
+    let stand = Stand::new();
+    stand.ok(&["box", "create", "a"]);
+    let before = (seen(&stand), stand.traces());
+    let script = "echo half > /work/half; (setsid sleep 1000 &) ; echo here; sleep 1000";
+    let mut child = stand.command();
+    child.args(["box", "run", "a", "--", "sh", "-c", script]).stdout(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    assert_eq!(line, "here\n");
+    kill(child);
+    // Every process of the box holds this pipe: its end is theirs.
+    assert_eq!(stdout.read_to_end(&mut Vec::new()).unwrap(), 0);
+    let after = stand.traces();
+    assert_eq!(seen(&stand), before.0);
+    assert_eq!((after.repo, after.home), (before.1.repo, before.1.home));
+    let report: CollectedRemains = stand.ok(&["box", "gc", "--json"]).data();
+    assert!(report.removed.is_empty() && report.busy.is_empty(), "{report:?}");
+    // The box goes on with what was written, and its log is whole.
+    assert_eq!(stand.sh("a", "cat half; cat a.txt"), "half\none and more");
+    let log = stand.ok(&["box", "log", "a", "--json"]);
+    let kinds: Vec<String> = log
+        .text()
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["kind"].to_string())
+        .collect();
+    assert_eq!(kinds[..2], ["\"create\"", "\"run-start\""]);
+    assert_eq!(kinds[kinds.len() - 2..], ["\"run-start\"", "\"run-end\""]);
+    stand.ok(&["box", "rm", "--force", "a"]);
+}
+
+#[test]
+fn killed_one_shot_leaves_a_box_that_can_be_removed() {
+    let stand = Stand::new();
+    let mut child = stand.command();
+    child.args(["run", "--", "sh", "-c", "echo here; sleep 1000"]);
+    let mut child = child.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut String::new()).unwrap();
+    kill(child);
+    assert_eq!(stdout.read_to_end(&mut Vec::new()).unwrap(), 0);
+    let names = stand.box_directories();
+    assert_eq!(names.len(), 1);
+    stand.ok(&["box", "run", &names[0], "--", "true"]);
+    stand.ok(&["box", "rm", "--force", &names[0]]);
+    assert!(try_git(&stand.repo(), &["fsck", "--full"]).status.success());
+}
+
+#[test]
+fn a_signal_reaches_the_program_and_its_end_is_told() {
+    let stand = Stand::new();
+    stand.ok(&["box", "create", "a"]);
+    for (signal, script, code) in [
+        (
+            rustix::process::Signal::TERM,
+            "trap 'exit 7' TERM; echo here; while :; do sleep 1000 & wait; done",
+            7,
+        ),
+        (rustix::process::Signal::INT, "echo here; exec sleep 1000", 130),
+    ] {
+        let mut child = stand.command();
+        child.args(["box", "run", "a", "--", "sh", "-c", script]).stdout(Stdio::piped());
+        let mut child = child.spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut String::new()).unwrap();
+        rustix::process::kill_process(rustix::process::Pid::from_child(&child), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{signal:?}");
+    }
+}

@@ -1,0 +1,71 @@
+//! A state directory that takes nothing: full, or read-only. In a mount namespace of its own, so
+//! that nothing of it is left on the host.
+
+use std::process::Command;
+
+use crate::stand::{Said, Stand, is_root};
+
+/// A shell in a mount namespace. A root caller keeps its id; an ordinary user gets its mounts from
+/// a user namespace and its own id back for the program, as `$AS`.
+fn mounting_shell(stand: &Stand, script: &str) -> Command {
+    let mut command = stand.program("unshare");
+    if is_root() {
+        command.arg("--mount");
+    } else {
+        command.args(["--user", "--map-root-user", "--mount"]);
+        command.env("AS", "unshare --user --map-user=1000 --map-group=1000");
+    }
+    command.args(["--", "sh", "-euc", script]);
+    command
+}
+
+/// Mounts a small file system as state directory, asks twice, and lists what is there afterwards.
+fn script(options: &str) -> String {
+    format!(
+        "mkdir -p \"$XDG_STATE_HOME\"
+         mount -t tmpfs -o {options} tmpfs \"$XDG_STATE_HOME\"
+         set +e
+         ${{AS-}} \"$H5I\" box create a --json; echo $?
+         ${{AS-}} \"$H5I\" box create a; echo $?
+         ${{AS-}} \"$H5I\" run -- true; echo $?
+         find \"$XDG_STATE_HOME\" -mindepth 1 -not -type d -not -name .lock -not -name host-ids"
+    )
+}
+
+#[test]
+fn a_full_disk_is_told_with_a_way_out_and_leaves_nothing() {
+    let stand = Stand::new();
+    let noise: Vec<u8> =
+        (0..600_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    stand.ground.write("large", &noise);
+    stand.ground.commit("large");
+    let said = Said::of(mounting_shell(&stand, &script("size=400k,mode=777")).output().unwrap());
+    let lines: Vec<&str> = said.text().lines().collect();
+    assert_eq!(lines.len(), 4, "{said:?}");
+    let told: crate::shapes::Failed = serde_json::from_str(lines[0]).unwrap();
+    assert_eq!(told.error.kind, "io", "{told:?}");
+    assert!(told.error.hint.unwrap().contains("XDG_STATE_HOME"), "{said:?}");
+    assert_eq!(lines[1..], ["70", "70", "125"], "{said:?}");
+    assert!(
+        said.err.contains("o space left on device") || said.err.contains("no storage space"),
+        "{said:?}"
+    );
+    // The twin: the same box with room.
+    let roomy = script("size=64m,mode=777").replace(" a --json", " b --json");
+    let said = Said::of(mounting_shell(&stand, &roomy).output().unwrap());
+    let codes: Vec<&str> = said.text().lines().filter(|line| line.len() == 1).collect();
+    assert_eq!(codes, ["0"; 3], "{said:?}");
+}
+
+#[test]
+fn a_read_only_state_directory_is_told_with_a_way_out() {
+    let stand = Stand::new();
+    let said = Said::of(mounting_shell(&stand, &script("ro,mode=777")).output().unwrap());
+    let lines: Vec<&str> = said.text().lines().collect();
+    assert_eq!(lines.len(), 4, "{said:?}");
+    let told: crate::shapes::Failed = serde_json::from_str(lines[0]).unwrap();
+    assert_eq!(told.error.kind, "io", "{told:?}");
+    assert!(told.error.message.contains("cannot create the directory"), "{told:?}");
+    assert!(told.error.hint.unwrap().contains("make it writable"), "{said:?}");
+    assert_eq!(lines[1..], ["70", "70", "125"], "{said:?}");
+}

@@ -1,0 +1,27 @@
+//! The program as people and programs meet it: the real binary, real repositories, nothing of the
+//! caller's environment.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod bases;
+mod bytes;
+mod crash;
+mod descriptors;
+mod disk;
+mod environment;
+mod inside;
+mod isolation;
+mod life;
+mod odd_paths;
+mod old_host;
+mod outcomes;
+mod policy_input;
+mod refusal;
+mod sentences;
+
+mod shapes;
+mod stand;
+#[path = "../support/mod.rs"]
+mod support;
+mod unreachable_objects;
+mod verbs_json;
+mod wrong_words;

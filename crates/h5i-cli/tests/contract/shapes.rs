@@ -1,0 +1,313 @@
+//! The JSON of every verb as a program would declare it. Unknown and missing fields are failures.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// `{"h5i":1,"ok":true,"data":…}`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Answer<T> {
+    pub(crate) h5i: u32,
+    pub(crate) ok: bool,
+    pub(crate) data: T,
+}
+
+/// `{"h5i":1,"ok":false,"error":…}`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Failed {
+    pub(crate) h5i: u32,
+    pub(crate) ok: bool,
+    pub(crate) error: Told,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Told {
+    pub(crate) kind: String,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    pub(crate) details: BTreeMap<String, Value>,
+}
+
+#[derive(Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Base {
+    pub(crate) commit: String,
+    pub(crate) tree: String,
+    pub(crate) host_commit: Option<String>,
+    pub(crate) branch: String,
+    pub(crate) described: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CreatedBox {
+    pub(crate) name: String,
+    pub(crate) id: String,
+    pub(crate) tier: String,
+    pub(crate) profile: String,
+    pub(crate) policy: String,
+    pub(crate) base: Base,
+    pub(crate) network: String,
+    pub(crate) workspace: String,
+    pub(crate) history: Value,
+}
+
+/// Text, or bytes that are none.
+#[derive(Debug, Deserialize, PartialEq, Eq)]
+#[serde(untagged)]
+pub(crate) enum Bytes {
+    Text(String),
+    Encoded(Encoded),
+}
+
+#[derive(Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Encoded {
+    pub(crate) b64: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Denied {
+    pub(crate) call: String,
+    pub(crate) args: Vec<u64>,
+    pub(crate) program: Bytes,
+    pub(crate) count: u64,
+    pub(crate) reason: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BoxRun {
+    #[serde(rename = "box")]
+    pub(crate) name: String,
+    pub(crate) run: u64,
+    pub(crate) outcome: String,
+    pub(crate) exit_code: u8,
+    pub(crate) wall_ms: u64,
+    pub(crate) cpu_ms: u64,
+    pub(crate) max_rss_bytes: u64,
+    pub(crate) stdout: Bytes,
+    pub(crate) stderr: Bytes,
+    pub(crate) truncated: bool,
+    pub(crate) denied: Vec<Denied>,
+    pub(crate) flows: Vec<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Listed {
+    pub(crate) boxes: Vec<ListedBox>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListedBox {
+    pub(crate) name: String,
+    pub(crate) id: String,
+    pub(crate) state: String,
+    pub(crate) tier: String,
+    pub(crate) profile: String,
+    pub(crate) base: Base,
+    pub(crate) created: String,
+    pub(crate) expires: Option<String>,
+    pub(crate) purpose: Option<String>,
+    pub(crate) scope: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Mechanism {
+    pub(crate) mechanism: String,
+    pub(crate) state: String,
+    pub(crate) detail: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RefusedKind {
+    pub(crate) call: String,
+    pub(crate) program: String,
+    pub(crate) count: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Explained {
+    pub(crate) name: String,
+    pub(crate) answers: Vec<Answered>,
+    pub(crate) steps: Vec<Step>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Answered {
+    pub(crate) question: String,
+    pub(crate) answer: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Step {
+    pub(crate) step: String,
+    pub(crate) reason: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RemovedBoxes {
+    pub(crate) removed: Vec<RemovedBox>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RemovedBox {
+    pub(crate) name: String,
+    pub(crate) archive: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CollectedRemains {
+    pub(crate) removed: Vec<CollectedThing>,
+    pub(crate) busy: Vec<String>,
+    pub(crate) damaged: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CollectedThing {
+    pub(crate) kind: String,
+    pub(crate) what: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Probed {
+    pub(crate) tier: String,
+    pub(crate) kernel: String,
+    pub(crate) landlock_abi: u32,
+    pub(crate) mechanisms: Vec<ProbedMechanism>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProbedMechanism {
+    pub(crate) mechanism: String,
+    pub(crate) holds: bool,
+    pub(crate) attempts: String,
+    pub(crate) problem: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ShownPolicy {
+    pub(crate) profile: String,
+    pub(crate) digest: String,
+    pub(crate) policy: BTreeMap<String, Value>,
+    pub(crate) explained: Vec<ExplainedField>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ExplainedField {
+    pub(crate) field: String,
+    pub(crate) text: String,
+    pub(crate) from: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PolicyDigest {
+    pub(crate) profile: String,
+    pub(crate) digest: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CheckedPolicies {
+    pub(crate) checked: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PolicyDifference {
+    #[serde(rename = "box")]
+    pub(crate) frozen: String,
+    pub(crate) now: String,
+    pub(crate) changes: Vec<ChangedField>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChangedField {
+    pub(crate) field: String,
+    #[serde(rename = "box")]
+    pub(crate) frozen: Option<String>,
+    pub(crate) now: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BoxStatus {
+    pub(crate) name: String,
+    pub(crate) id: String,
+    pub(crate) in_use: bool,
+    pub(crate) tier: String,
+    pub(crate) profile: String,
+    pub(crate) policy: String,
+    pub(crate) network: String,
+    pub(crate) base: Base,
+    pub(crate) created: String,
+    pub(crate) expires: Option<String>,
+    pub(crate) purpose: Option<String>,
+    pub(crate) runs: u64,
+    pub(crate) refused: Vec<RefusedKind>,
+    pub(crate) changed: Vec<ChangedFile>,
+    pub(crate) enforcement: Option<Vec<Mechanism>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BoxDiff {
+    pub(crate) name: String,
+    pub(crate) base: String,
+    pub(crate) tree: String,
+    pub(crate) files: Vec<ChangedFile>,
+    pub(crate) patch: Bytes,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Exported {
+    pub(crate) name: String,
+    pub(crate) directory: Bytes,
+    pub(crate) bundle: String,
+    pub(crate) tree: String,
+    pub(crate) changed: Vec<ChangedFile>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChangedFile {
+    pub(crate) kind: String,
+    pub(crate) path: Bytes,
+    pub(crate) old_path: Option<Bytes>,
+    pub(crate) added: Option<u64>,
+    pub(crate) removed: Option<u64>,
+    pub(crate) bytes: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct VerifiedBundle {
+    pub(crate) name: String,
+    pub(crate) bundle: String,
+    pub(crate) tree: String,
+    pub(crate) records: u64,
+    pub(crate) applied: bool,
+}
