@@ -74,6 +74,7 @@ impl Store {
         for key in self.collect_objects(None)? {
             report.collected.push(Collected::Objects(key));
         }
+        report.collected.extend(self.collect_cut_off()?.into_iter().map(Collected::Remains));
         for key in self.collect_trees(None, Self::TREES_KEPT)? {
             report.collected.push(Collected::Tree(key));
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
@@ -126,14 +126,7 @@ impl Store {
         let mut unused: Vec<(SystemTime, u64, TreeKey)> = Vec::new();
         for name in names(&self.trees_dir())? {
             let path = self.trees_dir().join(&name);
-            if name.starts_with('.') {
-                if among.is_none() {
-                    remove_tree(&path)?;
-                }
-                continue;
-            }
             let Ok(key) = TreeKey::try_from(name) else { continue };
-            self.remove_unfinished_layers(&key)?;
             let (bytes, last_used) = TreeRecord::size_and_use(&path);
             total += bytes;
             if !used.contains(&key) && among.is_none_or(|among| among.contains(&key)) {
@@ -157,11 +150,25 @@ impl Store {
         Ok(collected)
     }
 
-    fn remove_unfinished_layers(&self, key: &TreeKey) -> Result<(), PathError> {
-        let tree = self.tree_path(key);
-        for name in names(&tree)?.into_iter().filter(|name| name.starts_with('.')) {
-            remove_tree(&tree.join(name))?;
+    /// Removes what was cut off in the making or removing of trees, layers and trials, and yields
+    /// it. Nothing while somebody makes a box.
+    pub(super) fn collect_cut_off(&self) -> Result<Vec<PathBuf>, PathError> {
+        let Some(_exclusive) = self.objects_to_collect()? else { return Ok(Vec::new()) };
+        let hidden = |dir: &Path| -> Result<Vec<PathBuf>, PathError> {
+            let names = names(dir)?.into_iter().filter(|name| name.starts_with('.'));
+            Ok(names.map(|name| dir.join(name)).collect())
+        };
+        let mut found = hidden(&self.trees_dir())?;
+        for name in names(&self.trees_dir())? {
+            if let Ok(key) = TreeKey::try_from(name) {
+                found.extend(hidden(&self.tree_path(&key))?);
+            }
         }
-        Ok(())
+        let trials = hidden(self.root())?;
+        found.extend(trials.into_iter().filter(|path| path.extension() == Some("trial".as_ref())));
+        for path in &found {
+            remove_tree(path)?;
+        }
+        Ok(found)
     }
 }

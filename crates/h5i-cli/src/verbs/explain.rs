@@ -12,7 +12,7 @@ use crate::args::ExplainArgs;
 use crate::box_plan;
 use crate::caller::Caller;
 use crate::failure::Failure;
-use crate::store::{Manifest, StoredBox};
+use crate::store::{Manifest, StoredBox, WorkspaceKind};
 
 /// A question, and the answer for one box.
 struct Answered {
@@ -34,6 +34,9 @@ pub(super) fn explain(caller: &Caller, args: &ExplainArgs) -> Result<Answer, Fai
     let workspace = format!("{}: {}", manifest.workspace.name(), manifest.workspace_reason);
     // Writing to a String can't fail.
     writeln!(text, "\nThe workspace is laid out as {workspace}").ok();
+    if manifest.workspace == WorkspaceKind::Overlay {
+        text.push_str(MOVES);
+    }
     let steps = steps(caller, &stored, &manifest, &policy)?;
     if !steps.is_empty() {
         text.push_str("\nThe steps of a session, in order:\n");
@@ -73,6 +76,10 @@ fn steps(
     let plan = box_plan::plan(policy, &layout)?;
     Ok(plan.steps().iter().map(|step| (step.to_string(), step.reason())).collect())
 }
+
+/// What is different in an overlay, for a person.
+const MOVES: &str = "A directory of the base moves by copying: rename(2) of one gives EXDEV, so \
+                     `mv` works and `git mv` of one does not.\n";
 
 const QUESTIONS: [&str; 5] = [
     "Where do package scripts execute?",

@@ -192,7 +192,9 @@ pub(crate) fn picture(dir: &Path) -> Vec<(PathBuf, Vec<u8>, u32, i64, i64)> {
         } else if meta.is_file() {
             fs::read(&path).unwrap()
         } else {
-            waiting.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            if meta.is_dir() {
+                waiting.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            }
             Vec::new()
         };
         found.push((path, bytes, meta.mode(), meta.mtime(), meta.mtime_nsec()));
