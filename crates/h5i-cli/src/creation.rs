@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use h5i_confine::HostFacts;
 use h5i_policy::{History, Pattern, ResolvedPolicy, Tier};
 
-use crate::args::{BaseArgs, PolicyArgs};
+use crate::args::{BaseArgs, PolicyArgs, WorkspaceChoice};
 use crate::box_plan::{self, OBJECTS_IN_BOX};
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
@@ -30,6 +30,8 @@ pub struct Wish<'a> {
     pub name: &'a BoxName,
     /// What the workspace starts from.
     pub base: &'a BaseArgs,
+    /// How the workspace is laid out.
+    pub workspace: WorkspaceChoice,
     /// What the box may do.
     pub policy: &'a PolicyArgs,
     /// What the box is for.
@@ -67,6 +69,7 @@ pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
     let Sourced { resolved, toolchains } = source_policy(caller, of_base, wish.policy)?;
     let policy = &resolved.policy;
     check_tier(policy, wish.policy)?;
+    check_layout(policy, wish.workspace)?;
     box_plan::check_enforceable(policy)?;
     if policy.tier > Tier::Workspace {
         // Nothing is written for a host that can't serve the policy; the paths are filled in later.
@@ -89,7 +92,14 @@ pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
         true => Some(caller.store.allocate_host_id(&caller.store.living_host_ids()?)?),
         false => None,
     };
-    let place = Place { caller, repository: repository.as_ref(), base: &base, policy, host_id };
+    let place = Place {
+        caller,
+        repository: repository.as_ref(),
+        base: &base,
+        asked: wish.workspace,
+        policy,
+        host_id,
+    };
     let laid = place.fill(&mut draft)?;
     link_caches(&draft, &toolchains.links, host_id)?;
     let manifest = place.manifest(&draft, &laid, &resolved.profile, wish.purpose)?;
@@ -118,11 +128,23 @@ fn check_tier(policy: &ResolvedPolicy, args: &PolicyArgs) -> Result<(), Failure>
     Ok(())
 }
 
+/// An overlay needs mounts of its own.
+fn check_layout(policy: &ResolvedPolicy, asked: WorkspaceChoice) -> Result<(), Failure> {
+    if policy.tier == Tier::Workspace && asked == WorkspaceChoice::Overlay {
+        let message = "an overlay is mounted in the box, and tier workspace has no mounts";
+        return Err(
+            Failure::told(Kind::Refused, message).hint("--workspace checkout, or --tier process")
+        );
+    }
+    Ok(())
+}
+
 /// What a box is filled from.
 struct Place<'a> {
     caller: &'a Caller,
     repository: Option<&'a HostRepository>,
     base: &'a PinnedBase,
+    asked: WorkspaceChoice,
     policy: &'a ResolvedPolicy,
     host_id: Option<HostId>,
 }
@@ -138,6 +160,7 @@ struct Laid {
 impl Place<'_> {
     /// Makes the objects and the workspace.
     fn fill(&self, draft: &mut BoxDraft) -> Result<Laid, Failure> {
+        let (kind, reason) = self.workspace_kind()?;
         let hide = |path: &[u8]| {
             self.policy.fs.hide.iter().any(|pattern: &Pattern| pattern.matches(path, false))
         };
@@ -163,7 +186,6 @@ impl Place<'_> {
             owner: self.host_id.map_or(Owner::Caller, Owner::Box),
             inside,
         };
-        let (kind, reason) = self.workspace_kind()?;
         let prepared = match kind {
             WorkspaceKind::Overlay => workspace.create_overlay(draft)?,
             WorkspaceKind::Checkout => workspace.create(&draft.box_dir(), &Checkout)?,
@@ -171,8 +193,11 @@ impl Place<'_> {
         Ok(Laid { objects, prepared, reason })
     }
 
-    /// An overlay where the host allows it, a directory elsewhere; and why.
+    /// What was asked for or, left to h5i, an overlay where the host allows it; and why.
     fn workspace_kind(&self) -> Result<(WorkspaceKind, String), Failure> {
+        if self.asked == WorkspaceChoice::Checkout {
+            return Ok((WorkspaceKind::Checkout, "asked for".to_owned()));
+        }
         if self.policy.tier == Tier::Workspace {
             let reason = "without a boundary there are no mounts of its own";
             return Ok((WorkspaceKind::Checkout, reason.to_owned()));
@@ -180,11 +205,17 @@ impl Place<'_> {
         let facts = HostFacts::read()
             .map_err(|e| box_plan::plan_failure(h5i_confine::PlanError::Facts(e)))?;
         let support = OverlaySupport::of(&self.caller.store, &facts, self.host_id)?;
-        let kind = match support {
-            OverlaySupport::Works => WorkspaceKind::Overlay,
-            OverlaySupport::Fails(_) => WorkspaceKind::Checkout,
-        };
-        Ok((kind, support.reason()))
+        match (&support, self.asked) {
+            (OverlaySupport::Works, WorkspaceChoice::Overlay) => {
+                Ok((WorkspaceKind::Overlay, "asked for".to_owned()))
+            }
+            (OverlaySupport::Works, _) => Ok((WorkspaceKind::Overlay, support.reason())),
+            (OverlaySupport::Fails(_), WorkspaceChoice::Overlay) => {
+                Err(Failure::told(Kind::Unavailable, support.reason())
+                    .hint("--workspace checkout, or another XDG_STATE_HOME"))
+            }
+            (OverlaySupport::Fails(_), _) => Ok((WorkspaceKind::Checkout, support.reason())),
+        }
     }
 
     fn history(&self) -> History {
