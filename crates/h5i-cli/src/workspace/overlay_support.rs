@@ -3,8 +3,9 @@
 use std::error::Error as _;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
-use h5i_confine::{HostFacts, ProbeError, try_overlay};
+use h5i_confine::{HostFacts, Probe, ProbeError, try_overlay};
 
 use crate::path_error::{Action, PathError};
 use crate::store::{HostId, Store, make_private_dir, random_hex, remove_tree, replace_file};
@@ -38,8 +39,8 @@ impl OverlaySupport {
         if known.is_ok_and(|known| known == question) {
             return Ok(Self::Works);
         }
-        let id = host_id.unwrap_or_else(HostId::first).number();
-        match Self::attempt(store, facts, id)? {
+        let id = host_id.unwrap_or_else(HostId::first);
+        match Self::probe(store, facts, id)?.result {
             Ok(()) => {
                 replace_file(store.root(), ANSWER, question.as_bytes())?;
                 Ok(Self::Works)
@@ -48,14 +49,16 @@ impl OverlaySupport {
         }
     }
 
-    fn attempt(
-        store: &Store,
-        facts: &HostFacts,
-        id: u32,
-    ) -> Result<Result<(), ProbeError>, PathError> {
-        let directory = store.root().join(format!(".overlay.{}.trial", random_hex(4)?));
+    /// Tries an overlay in the state directory, or where that would be made, whatever is known. A root caller's trial runs under
+    /// `id`, as its boxes do.
+    ///
+    /// # Errors
+    /// [`PathError`] when the state directory can't be written.
+    pub fn probe(store: &Store, facts: &HostFacts, id: HostId) -> Result<Probe, PathError> {
+        let directory =
+            nearest_directory(store.root()).join(format!(".overlay.{}.trial", random_hex(4)?));
         make_private_dir(&directory)?;
-        let tried = try_overlay(facts, id, &directory).result;
+        let tried = try_overlay(facts, id.number(), &directory);
         remove_tree(&directory)?;
         Ok(tried)
     }
@@ -73,10 +76,14 @@ impl OverlaySupport {
     }
 }
 
+fn nearest_directory(path: &Path) -> &Path {
+    path.ancestors().find(|path| path.is_dir()).unwrap_or(path)
+}
+
 /// All that the answer depends on.
 fn question(store: &Store, facts: &HostFacts) -> Result<String, PathError> {
     let read = |path: &str| {
-        let path = std::path::Path::new(path);
+        let path = Path::new(path);
         fs::read_to_string(path).map_err(PathError::at(Action::Read, path))
     };
     let boot = read("/proc/sys/kernel/random/boot_id")?;

@@ -62,13 +62,17 @@ fn where_no_overlay_works_one_is_refused_and_a_checkout_serves() {
              mount -t overlay -o userxattr,lowerdir=l,upperdir=u,workdir=w overlay \"$XDG_STATE_HOME\"
              chmod 777 \"$XDG_STATE_HOME\"; cd repo; set +e
              ${{AS-}} \"$H5I\" box create a {kind}; echo $?
-             ${{AS-}} \"$H5I\" box status a; echo $?"
+             ${{AS-}} \"$H5I\" box status a; echo $?
+             ${{AS-}} \"$H5I\" box probe | grep overlay; ${{AS-}} \"$H5I\" box probe >&2; echo $?"
         )
     };
     let says = "an overlay does not work in the state directory";
     let refused =
         Said::of(mounting_shell(&stand, &script("--workspace overlay")).output().unwrap());
-    assert_eq!(refused.text().lines().collect::<Vec<_>>(), ["4", "3"], "{refused:?}");
+    let mut lines = refused.text().lines();
+    assert_eq!(lines.by_ref().take(2).collect::<Vec<_>>(), ["4", "3"], "{refused:?}");
+    assert!(lines.next().unwrap().starts_with("without "), "{refused:?}");
+    assert_eq!(lines.collect::<Vec<_>>(), ["0"], "{refused:?}");
     assert!(
         refused.err.contains(says) && refused.err.contains("--workspace checkout"),
         "{refused:?}"
