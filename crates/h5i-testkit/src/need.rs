@@ -97,7 +97,7 @@ fn carries_overlays(directory: &Path) -> bool {
     const TMPFS: i64 = 0x0102_1994;
     const ALWAYS: [i64; 3] = [0xef53, 0x5846_5342, 0x9123_683e];
     let Ok(found) = rustix::fs::statfs(directory) else { return false };
-    let kind = i64::from(found.f_type);
+    let kind = found.f_type;
     let attributes = || {
         let mut value = [0; 1];
         let read = rustix::fs::getxattr(directory, "user.overlay.opaque", &mut value[..]);

@@ -54,7 +54,7 @@ fn each_base_gives_its_own_tree(stand: &Stand) {
     let made: CreatedBox = stand.ok(&["box", "create", "empty", "--empty", "--json"]).data();
     assert_eq!(made.base.host_commit, None);
     assert_eq!(stand.sh("empty", "ls; git status --porcelain"), "");
-    git(&stand.path(), &["init", "--quiet", "--initial-branch=other", "other"]);
+    git(stand.path(), &["init", "--quiet", "--initial-branch=other", "other"]);
     let other = stand.path().join("other");
     fs::write(other.join("theirs"), "theirs\n").unwrap();
     git(&other, &["add", "."]);

@@ -27,7 +27,7 @@ fn kill(mut child: Child) {
 
 /// What a person would look at.
 fn seen(stand: &Stand) -> (String, Vec<String>) {
-    let mut names: Vec<String> = fs::read_dir(&stand.home())
+    let mut names: Vec<String> = fs::read_dir(stand.home())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
