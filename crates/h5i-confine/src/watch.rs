@@ -22,13 +22,16 @@ const ACCOUNTING: Duration = Duration::from_millis(250);
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Runs until the box is gone; then every run has an end.
-pub(crate) fn run(shared: &Shared, listener: Option<OwnedFd>, limits: &Limits) {
+pub(crate) fn run(shared: &Shared, mut listener: Option<OwnedFd>, limits: &Limits) {
     let mut refusals = Refusals::new(shared.started);
     let mut next_accounting = Instant::now();
     loop {
         let timeout = timeout(shared, limits, next_accounting);
         let ready = wait(shared, listener.as_ref(), timeout);
         let Ok(ready) = ready else { break };
+        if ready.hung_up {
+            listener = None;
+        }
         if ready.listener
             && let Some(listener) = &listener
             && refusals.answer(listener.as_fd(), &*shared.sink).is_err()
@@ -58,6 +61,8 @@ pub(crate) fn run(shared: &Shared, listener: Option<OwnedFd>, limits: &Limits) {
 struct Ready {
     control: bool,
     listener: bool,
+    /// The last process of the listener's filter is gone: it would be ready for ever.
+    hung_up: bool,
     stage: bool,
 }
 
@@ -84,14 +89,15 @@ fn wait(
     }
     let (control, woken, stage) =
         (!fds[0].revents().is_empty(), !fds[1].revents().is_empty(), !fds[2].revents().is_empty());
-    // The listener hangs up when the last process of its filter is gone; then only the stage's end
-    // is left to wait for.
-    let listener = fds.get(3).is_some_and(|fd| fd.revents().contains(PollFlags::IN));
+    let of_listener = fds.get(3).map_or(PollFlags::empty(), PollFd::revents);
+    let listener = of_listener.contains(PollFlags::IN);
+    // Then only the stage's end is left to wait for, which takes as long as the mounts' ends take.
+    let hung_up = !listener && !of_listener.is_empty();
     if woken {
         let mut counter = [0u8; 8];
         rustix::io::read(&shared.wake, &mut counter).ok();
     }
-    Ok(Ready { control, listener, stage })
+    Ok(Ready { control, listener, hung_up, stage })
 }
 
 fn timeout(shared: &Shared, limits: &Limits, accounting: Instant) -> Option<Duration> {
