@@ -338,8 +338,9 @@ fn tree(store: &Store, digit: char, bytes: u64) -> TreeKey {
     let key = TreeKey::try_from(digit.to_string().repeat(40)).unwrap();
     let path = store.tree_path(&key);
     make_private_dirs(&path.join("files")).unwrap();
-    let record =
-        format!(r#"{{"v":1,"boot":"b","bytes":{bytes},"submodules":[],"lfs_pointers":[]}}"#);
+    let record = format!(
+        r#"{{"v":1,"boot":"b","bytes":{bytes},"files":1,"over":null,"submodules":[],"lfs_pointers":[]}}"#
+    );
     fs::write(path.join("tree.json"), record).unwrap();
     let used = std::time::UNIX_EPOCH + std::time::Duration::from_secs(u64::from(digit));
     fs::File::options()
@@ -358,9 +359,8 @@ fn trees_over_the_kept_size_go_longest_unused_first_and_used_ones_stay() {
     let draft = store.draft(&Scope::None, &name("b"), None).unwrap();
     // While a box is being made nothing is collected.
     assert_eq!(store.collect_trees(None, 0).unwrap(), []);
-    let mut with_layers = manifest("b", &[], None);
-    with_layers.layers = vec![used.layer("files").unwrap()];
-    let (stored, lock) = draft.commit(&with_layers).unwrap();
+    drop(draft);
+    let (stored, lock) = draft_with_layers(&store, &[&used]);
     assert_eq!(store.collect_trees(None, 300).unwrap(), []);
     assert_eq!(store.collect_trees(None, 299).unwrap(), [old]);
     assert_eq!(store.collect_trees(None, 0).unwrap(), [new]);
@@ -370,13 +370,46 @@ fn trees_over_the_kept_size_go_longest_unused_first_and_used_ones_stay() {
 }
 
 #[test]
+fn what_is_laid_over_a_tree_goes_with_it_and_not_before_its_time() {
+    let (_dir, store) = ground();
+    let [below, over] = ['1', '2'].map(|digit| tree(&store, digit, 100));
+    let record = store.tree_path(&over).join("tree.json");
+    let text = fs::read_to_string(&record).unwrap();
+    fs::write(&record, text.replace("null", &format!("\"{below}\""))).unwrap();
+    let (stored, lock) = draft_with_layers(&store, &[&over, &below]);
+    assert_eq!(store.collect_trees(None, 0).unwrap(), []);
+    store.remove_locked(&stored, lock, Retain::Nothing).unwrap();
+    assert_eq!(store.collect_trees(None, 200).unwrap(), []);
+    // The one below was used longest ago; without it the other one is nothing.
+    assert_eq!(store.collect_trees(None, 100).unwrap(), [over]);
+    assert_eq!(store.collect_trees(None, 0).unwrap(), [below]);
+}
+
+fn draft_with_layers(store: &Store, trees: &[&TreeKey]) -> (StoredBox, BoxLock) {
+    let draft = store.draft(&Scope::None, &name("b"), None).unwrap();
+    let mut with_layers = manifest("b", &[], None);
+    with_layers.layers = trees.iter().map(|tree| tree.layer("files").unwrap()).collect();
+    draft.commit(&with_layers).unwrap()
+}
+
+#[test]
 fn a_layers_name_leads_nowhere_else() {
     let tree = "0".repeat(40);
-    for good in ["files", "index", "git-0123456789abcdef"] {
+    let over = format!("over-{tree}");
+    for good in ["files", "index", "git-0123456789abcdef", &over] {
         let text = format!("{tree}/{good}");
         assert_eq!(String::from(LayerName::try_from(text.clone()).unwrap()), text);
     }
-    for bad in ["", "..", "files/..", "git-", "git-0123456789abcdeg", "tree.json"] {
+    for bad in [
+        "",
+        "..",
+        "files/..",
+        "git-",
+        "over-",
+        "over-0123456789abcdef",
+        "git-0123456789abcdeg",
+        "tree.json",
+    ] {
         LayerName::try_from(format!("{tree}/{bad}")).unwrap_err();
     }
     LayerName::try_from("../objects/files".to_owned()).unwrap_err();

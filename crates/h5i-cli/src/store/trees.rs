@@ -13,12 +13,14 @@ use crate::path_error::{Action, PathError};
 use crate::workspace::TreeRecord;
 
 /// The name of a pristine tree below `trees/`: the 40 hexadecimal digits of its tree object.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct TreeKey(String);
 
 /// One layer of a box's overlay: a directory of a pristine tree.
 ///
-/// As text: the tree's name, `/`, and `files`, `index`, or `git-` and 16 hexadecimal digits.
+/// As text: the tree's name, `/`, and `files`, `index`, `over-` and the name of another tree, or
+/// `git-` and 16 hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct LayerName {
@@ -48,6 +50,7 @@ impl TreeKey {
     /// [`LayerNameError`] when `part` is none.
     pub fn layer(&self, part: &str) -> Result<LayerName, LayerNameError> {
         let known = matches!(part, "files" | "index")
+            || part.strip_prefix("over-").is_some_and(|digits| is_hex(digits, 40))
             || part.strip_prefix("git-").is_some_and(|digits| is_hex(digits, 16));
         if known {
             Ok(LayerName { tree: self.clone(), part: part.to_owned() })
@@ -61,6 +64,12 @@ impl TryFrom<String> for TreeKey {
     type Error = LayerNameError;
     fn try_from(text: String) -> Result<Self, LayerNameError> {
         if is_hex(&text, 40) { Ok(Self(text)) } else { Err(LayerNameError) }
+    }
+}
+
+impl From<TreeKey> for String {
+    fn from(key: TreeKey) -> Self {
+        key.0
     }
 }
 
@@ -107,8 +116,8 @@ impl Store {
     }
 
     /// Removes pristine trees (only those of `among`, where given) that no box uses, the one that
-    /// was used longest ago first, until at most `keep` bytes are left. None while somebody makes a
-    /// box or a manifest can't be read.
+    /// was used longest ago first, until at most `keep` bytes are left. With a tree go those that
+    /// are laid over it. None while somebody makes a box or a manifest can't be read.
     pub(super) fn collect_trees(
         &self,
         among: Option<&[TreeKey]>,
@@ -123,12 +132,15 @@ impl Store {
             }
         }
         let mut total = 0;
+        let mut over = Vec::new();
         let mut unused: Vec<(SystemTime, u64, TreeKey)> = Vec::new();
         for name in names(&self.trees_dir())? {
             let path = self.trees_dir().join(&name);
             let Ok(key) = TreeKey::try_from(name) else { continue };
             let (bytes, last_used) = TreeRecord::size_and_use(&path);
             total += bytes;
+            // A box lists the layers of both: what stands on an unused tree is unused.
+            over.extend(TreeRecord::stands_on(&path).map(|below| (below, key.clone(), bytes)));
             if !used.contains(&key) && among.is_none_or(|among| among.contains(&key)) {
                 unused.push((last_used, bytes, key));
             }
@@ -136,18 +148,26 @@ impl Store {
         unused.sort();
         let mut collected = Vec::new();
         for (_, bytes, key) in unused {
-            if total <= keep {
-                break;
+            let on_it = over.iter().filter(|(below, ..)| *below == key);
+            let on_it: Vec<(TreeKey, u64)> = on_it.map(|(_, k, b)| (k.clone(), *b)).collect();
+            for (key, bytes) in on_it.into_iter().chain([(key, bytes)]) {
+                if total <= keep || collected.contains(&key) {
+                    continue;
+                }
+                self.remove_pristine(&key)?;
+                total -= bytes;
+                collected.push(key);
             }
-            // Away under a name that is none first: what is cut off is never taken for whole.
-            let gone = self.trees_dir().join(format!(".{key}.gone"));
-            let path = self.tree_path(&key);
-            fs::rename(&path, &gone).map_err(PathError::at(Action::Rename, &path))?;
-            remove_tree(&gone)?;
-            total -= bytes;
-            collected.push(key);
         }
         Ok(collected)
+    }
+
+    /// Away under a name that is none first: what is cut off is never taken for whole.
+    fn remove_pristine(&self, key: &TreeKey) -> Result<(), PathError> {
+        let gone = self.trees_dir().join(format!(".{key}.gone"));
+        let path = self.tree_path(key);
+        fs::rename(&path, &gone).map_err(PathError::at(Action::Rename, &path))?;
+        remove_tree(&gone)
     }
 
     /// Removes what was cut off in the making or removing of trees, layers and trials, and yields

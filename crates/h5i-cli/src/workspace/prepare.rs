@@ -146,10 +146,11 @@ impl Workspace<'_> {
         .write()?;
         let repo = self.objects.open()?;
         let mut index = Index::open(&git_dir.join("index"))?;
-        let notes = backend.lay_out(
+        let laid_out = backend.lay_out(
             &Layout {
                 objects: &repo,
                 tree: self.objects.tree,
+                over: None,
                 root: &work,
                 owner: self.owner,
                 inside: self.inside,
@@ -167,7 +168,8 @@ impl Workspace<'_> {
                     .map_err(PathError::at(Action::ChangeOwner, dir))?;
             }
         }
-        Ok(Prepared { kind: backend.kind(), layers: Vec::new(), mounts, notes })
+        let (kind, notes) = (backend.kind(), laid_out.notes);
+        Ok(Prepared { kind, layers: Vec::new(), mounts, notes })
     }
 
     /// Makes `overlay/`, `home/` and `spool/` in the draft's box directory, and what boxes of the

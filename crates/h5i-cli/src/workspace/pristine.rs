@@ -2,25 +2,31 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use git2::{Index, ObjectType, Oid};
+use git2::Index;
 
 use super::backend::{Backend as _, Layout, Note};
 use super::base_objects::BaseObjects;
-use super::checkout::Checkout;
+use super::checkout::{Checkout, CheckoutError};
 use super::git_dir::GitDir;
+use super::near::{Near, near};
 use super::prepare::{Owner, WorkspaceError};
+use super::tree_check::Files;
 use super::tree_record::TreeRecord;
 use crate::path_error::{Action, PathError};
 use crate::store::{
-    BoxDraft, LayerName, TreeKey, make_private_dir, make_private_dirs, random_hex, remove_tree,
+    BoxDraft, LayerName, Store, TreeKey, make_private_dir, make_private_dirs, random_hex,
+    remove_tree,
 };
 
 /// A base tree as the lower layers of overlays: `files/`, the base's files, and `index/`, a git
 /// directory with nothing but the prepared index. Both are only ever mounted read-only.
+///
+/// Where a tree stands that differs little, `over-<its name>/` has the difference alone in place of
+/// `files/`, and that tree's `files/` is one layer more. It stands on no other tree, so there is
+/// never more than one.
 ///
 /// It is complete when it is there: it is made under another name and renamed. Its files have the
 /// bytes of the tree's objects, each checked against its name when it was read. No file of it may
@@ -29,6 +35,7 @@ use crate::store::{
 pub(super) struct PristineTree {
     key: TreeKey,
     path: PathBuf,
+    over: Option<TreeKey>,
     notes: Vec<Note>,
 }
 
@@ -52,31 +59,34 @@ impl PristineTree {
         let key = TreeKey::try_from(request.objects.tree.to_string())?;
         let path = store.tree_path(&key);
         let boot = boot_id()?;
-        if let Some(mut record) = TreeRecord::read(&path) {
-            if record.boot == boot {
-                TreeRecord::touch(&path)?;
-                return Ok(Self { key, path, notes: record.notes() });
-            }
-            if is_intact(&path) {
-                record.boot = boot;
-                record.write(&path)?;
-                return Ok(Self { key, path, notes: record.notes() });
-            }
+        if let Some(record) = standing(&store, &key, &boot)? {
+            let over = record.over.clone();
+            return Ok(Self { key, path, over, notes: record.notes() });
         }
         make_private_dirs(&store.trees_dir())?;
+        let near = near(&store, &request.objects.open()?, request.objects.tree, &boot)?;
         let staging = Staging::begin(&store.trees_dir(), key.as_str())?;
-        let record = fill(&staging.0, request, boot)?;
+        let (staging, record) = match fill(&store, &staging.0, request, &boot, near.as_ref()) {
+            // Not everywhere can a file be hidden, and not every change be laid over another tree.
+            Err(WorkspaceError::Checkout(CheckoutError::Hide { .. })) if near.is_some() => {
+                let again = Staging::begin(&store.trees_dir(), key.as_str())?;
+                let record = fill(&store, &again.0, request, &boot, None)?;
+                (again, record)
+            }
+            filled => (staging, filled?),
+        };
         if path.try_exists().map_err(PathError::at(Action::Inspect, &path))? {
             let damaged = store.trees_dir().join(format!(".{key}.{}.damaged", random_hex(4)?));
-            let now = TreeRecord::read(&path);
-            if now.is_none_or(|now| now.boot != record.boot) {
+            if standing(&store, &key, &boot)?.is_none() {
                 fs::rename(&path, &damaged).map_err(PathError::at(Action::Rename, &path))?;
                 remove_tree(&damaged)?;
             }
         }
         staging.publish(&path)?;
         draft.made_tree(key.clone());
-        Ok(Self { key, path, notes: record.notes() })
+        // Who was quicker may have laid it over another tree.
+        let over = TreeRecord::stands_on(&path);
+        Ok(Self { key, path, over, notes: record.notes() })
     }
 
     /// Makes, or finds, the layer with the git directory that boxes of this base start with, and
@@ -89,8 +99,13 @@ impl PristineTree {
             git_dir.write_to(&staging.0.join(".git"))?;
             staging.publish(&path)?;
         }
-        let parts = [name.as_str(), "index", "files"];
-        Ok(parts.into_iter().map(|part| self.key.layer(part)).collect::<Result<_, _>>()?)
+        let of = |key: &TreeKey, part: &str| key.layer(part);
+        let mut layers = vec![of(&self.key, &name)?, of(&self.key, "index")?];
+        layers.push(of(&self.key, &files_of(self.over.as_ref()))?);
+        if let Some(over) = &self.over {
+            layers.push(of(over, "files")?);
+        }
+        Ok(layers)
     }
 
     /// What a person should know about the tree.
@@ -131,20 +146,63 @@ fn is_taken(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists)
 }
 
+/// The directory of a tree that has its files, or its difference from another tree.
+fn files_of(over: Option<&TreeKey>) -> String {
+    over.map_or_else(|| "files".to_owned(), |over| format!("over-{over}"))
+}
+
+const INDEX: &str = "index/.git/index";
+
+/// The record of the tree of that name, if it and what it is laid over stand whole.
+fn standing(store: &Store, key: &TreeKey, boot: &str) -> Result<Option<TreeRecord>, PathError> {
+    let path = store.tree_path(key);
+    let Some(mut record) = TreeRecord::read(&path) else { return Ok(None) };
+    let below = record.over.as_ref().map(|over| store.tree_path(over));
+    if let Some(over) = &record.over {
+        let whole = standing(store, over, boot)?.is_some_and(|below| below.over.is_none());
+        if !whole {
+            return Ok(None);
+        }
+    }
+    if record.boot == boot {
+        TreeRecord::touch(&path)?;
+        return Ok(Some(record));
+    }
+    let layer = path.join(files_of(record.over.as_ref()));
+    let files =
+        Files { layer: &layer, below: below.as_ref().map(|below| below.join("files")).as_deref() }
+            .are_as_in(&path.join(INDEX), below.map(|below| below.join(INDEX)).as_deref());
+    if !files {
+        return Ok(None);
+    }
+    boot.clone_into(&mut record.boot);
+    record.write(&path)?;
+    Ok(Some(record))
+}
+
 fn fill(
+    store: &Store,
     dir: &Path,
     request: &PristineRequest<'_>,
-    boot: String,
+    boot: &str,
+    near: Option<&Near>,
 ) -> Result<TreeRecord, WorkspaceError> {
-    let files = dir.join("files");
+    let over = near.map(|near| near.key.clone());
+    let files = dir.join(files_of(over.as_ref()));
     make_private_dirs(&files)?;
     make_private_dirs(&dir.join("index/.git"))?;
+    let path = dir.join(INDEX);
+    if let Some(over) = &over {
+        let below = store.tree_path(over).join(INDEX);
+        fs::copy(&below, &path).map_err(PathError::at(Action::Read, &below))?;
+    }
     let repo = request.objects.open()?;
-    let mut index = Index::open(&dir.join("index/.git/index"))?;
-    let notes = Checkout.lay_out(
+    let mut index = Index::open(&path)?;
+    let laid_out = Checkout.lay_out(
         &Layout {
             objects: &repo,
             tree: request.objects.tree,
+            over: near.map(|near| near.tree),
             root: &files,
             owner: Owner::Caller,
             inside: request.inside,
@@ -154,35 +212,21 @@ fn fill(
     )?;
     index.read_tree(&repo.find_tree(request.objects.tree)?)?;
     index.write()?;
-    let bytes = index.iter().map(|entry| u64::from(entry.file_size).next_multiple_of(4096)).sum();
-    let record = TreeRecord::new(boot, bytes, &notes);
+    let mut notes = near.map(|near| near.record.clone().notes()).unwrap_or_default();
+    // What was written again has told its notes again.
+    notes.retain(|note| is_kept(note, &index, &files));
+    notes.extend(laid_out.notes);
+    let record =
+        TreeRecord::new(boot.to_owned(), (laid_out.bytes, index.len() as u64), over, &notes);
     record.write(dir)?;
     Ok(record)
 }
 
-/// Whether every file has the content that the index has for it.
-fn is_intact(tree: &Path) -> bool {
-    let Ok(index) = Index::open(&tree.join("index/.git/index")) else { return false };
-    !index.is_empty()
-        && index.iter().all(|entry| {
-            let path = tree.join("files").join(OsStr::from_bytes(&entry.path));
-            match entry.mode {
-                0o160_000 => fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_dir()),
-                0o120_000 => fs::read_link(&path)
-                    .is_ok_and(|target| is_blob(target.as_os_str().as_bytes(), entry.id)),
-                _ => read_file(&path).is_ok_and(|content| is_blob(&content, entry.id)),
-            }
-        })
-}
-
-fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut content = Vec::new();
-    fs::File::open(path)?.read_to_end(&mut content)?;
-    Ok(content)
-}
-
-fn is_blob(content: &[u8], id: Oid) -> bool {
-    Oid::hash_object(ObjectType::Blob, content).is_ok_and(|found| found == id)
+/// Whether what a note of the tree below is about is still there, and not in the layer.
+fn is_kept(note: &Note, index: &Index, layer: &Path) -> bool {
+    let (Note::Submodule { path } | Note::LfsPointer { path }) = note;
+    let path = Path::new(OsStr::from_bytes(path));
+    index.get_path(path, 0).is_some() && fs::symlink_metadata(layer.join(path)).is_err()
 }
 
 /// The kernel's name for this boot.

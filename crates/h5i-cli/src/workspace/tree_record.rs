@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::backend::Note;
 use crate::json_bytes::JsonBytes;
 use crate::path_error::{Action, PathError};
-use crate::store::replace_file;
+use crate::store::{TreeKey, replace_file};
 
 /// `tree.json` of a pristine tree; its time of modification is when the tree was last used.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -21,6 +21,11 @@ pub(crate) struct TreeRecord {
     pub(super) boot: String,
     /// What it takes on disk, about.
     pub(super) bytes: u64,
+    /// How many entries the tree has.
+    pub(super) files: u64,
+    /// The tree whose files it is laid over; it has its own difference only, then. That tree stands
+    /// on no other.
+    pub(super) over: Option<TreeKey>,
     submodules: Vec<JsonBytes>,
     lfs_pointers: Vec<JsonBytes>,
 }
@@ -28,7 +33,12 @@ pub(crate) struct TreeRecord {
 const NAME: &str = "tree.json";
 
 impl TreeRecord {
-    pub(super) fn new(boot: String, bytes: u64, notes: &[Note]) -> Self {
+    pub(super) fn new(
+        boot: String,
+        (bytes, files): (u64, u64),
+        over: Option<TreeKey>,
+        notes: &[Note],
+    ) -> Self {
         let paths = |pick: fn(&Note) -> Option<&Vec<u8>>| {
             notes.iter().filter_map(pick).cloned().map(JsonBytes).collect()
         };
@@ -36,6 +46,8 @@ impl TreeRecord {
             v: 1,
             boot,
             bytes,
+            files,
+            over,
             submodules: paths(|note| match note {
                 Note::Submodule { path } => Some(path),
                 Note::LfsPointer { .. } => None,
@@ -77,10 +89,20 @@ impl TreeRecord {
             .map_err(PathError::at(Action::Write, &path))
     }
 
+    /// When the tree at `tree` was last used; long ago for a damaged one.
+    pub(super) fn last_use(tree: &Path) -> SystemTime {
+        let used = fs::metadata(tree.join(NAME)).and_then(|meta| meta.modified());
+        used.unwrap_or(SystemTime::UNIX_EPOCH)
+    }
+
+    /// The tree that the one at `tree` is laid over, if any.
+    pub(crate) fn stands_on(tree: &Path) -> Option<TreeKey> {
+        Self::read(tree).and_then(|record| record.over)
+    }
+
     /// The size of the tree at `tree` and when it was last used; nothing, long ago, for a damaged
     /// one.
     pub(crate) fn size_and_use(tree: &Path) -> (u64, SystemTime) {
-        let used = fs::metadata(tree.join(NAME)).and_then(|meta| meta.modified());
-        (Self::read(tree).map_or(0, |record| record.bytes), used.unwrap_or(SystemTime::UNIX_EPOCH))
+        (Self::read(tree).map_or(0, |record| record.bytes), Self::last_use(tree))
     }
 }

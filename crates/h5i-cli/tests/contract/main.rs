@@ -16,6 +16,7 @@ mod inside;
 mod isolation;
 mod layouts;
 mod life;
+mod near_trees;
 mod odd_paths;
 mod old_host;
 mod outcomes;
