@@ -113,8 +113,13 @@ fn confined(caller: &Caller, errand: &Errand<'_>) -> Result<Finished, Failure> {
         objects.extend(caller.store.object_dirs(key)?);
     }
     let mounts = box_plan::object_mounts(objects);
-    let layout =
-        box_plan::layout(&caller.store, &errand.stored.box_dir(), &mounts, errand.manifest.host_id);
+    let layout = box_plan::layout(
+        &caller.store,
+        &errand.stored.box_dir(),
+        &errand.manifest.layers,
+        &mounts,
+        errand.manifest.host_id,
+    );
     // The stage's first steps are the same whatever the plan; a plan that is refused ends them.
     let ahead = Ahead::start(&policy, &layout);
     let plan = box_plan::plan(&policy, &layout)?;
