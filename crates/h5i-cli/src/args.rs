@@ -1,6 +1,7 @@
 //! The grammar of the command line. Parsing validates words and does nothing else: it opens no file
 //! and asks nothing of the host.
 
+mod apply;
 mod box_verbs;
 mod making;
 mod policy_verbs;
@@ -17,6 +18,7 @@ use clap_complete::Shell;
 
 use crate::failure::{Failure, Kind};
 
+pub use apply::{ApplyArgs, Destination};
 pub use box_verbs::{
     BoxVerb, CreateArgs, DiffArgs, DiffForm, ExplainArgs, ExportArgs, GcArgs, ListArgs, LogArgs,
     ProbeArgs, RmArgs, RunInArgs, StatusArgs,

@@ -8,6 +8,7 @@
 //! - [`args`] and [`command_line`]: the grammar of the command line, and the program on top of it.
 #![forbid(unsafe_code)]
 
+mod archive;
 pub mod args;
 pub mod box_plan;
 pub mod caller;
@@ -16,8 +17,11 @@ pub mod command_line;
 pub mod creation;
 pub mod envelope;
 pub mod failure;
+mod inside;
 pub mod json_bytes;
+mod origin;
 mod path_error;
+mod person;
 pub mod policy_source;
 pub mod receipt_log;
 pub mod running;

@@ -1,5 +1,6 @@
 //! What each verb does, and how it answers.
 
+mod apply;
 mod create;
 mod diff;
 mod explain;
@@ -97,6 +98,7 @@ pub(crate) fn perform(cli: &Cli) -> Result<Answer, Refusal> {
             BoxVerb::Gc(_) => housekeeping::collect(&caller()?)?,
             BoxVerb::Probe(args) => probe::probe(&caller()?, args)?,
             BoxVerb::Diff(args) => diff::diff(&caller()?, args)?,
+            BoxVerb::Apply(args) => apply::apply(&caller()?, args)?,
             BoxVerb::Export(args) => export::export(&caller()?, args)?,
         },
         Verb::Policy(verb) => match verb {

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
+use crate::report::Completeness;
 
 pub use verify::{Applied, Verified, VerifyError, verify_bundle};
 pub use write::{BundleError, BundleInput, Existing, write_bundle};
@@ -42,6 +43,8 @@ pub struct BundleIndex {
     pub base_tree: String,
     /// The tree that the patch gives, in hex.
     pub tree: String,
+    /// Whether a run was stopped or cut off before the export.
+    pub completeness: Completeness,
     /// The digest of each other file by its name.
     pub files: BTreeMap<String, Digest>,
 }

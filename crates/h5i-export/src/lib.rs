@@ -29,6 +29,7 @@ mod escape;
 #[cfg(test)]
 mod fixture;
 mod ignore;
+mod landing;
 mod log;
 mod path;
 mod receipt;
@@ -46,6 +47,7 @@ pub use bundle::{
 };
 pub use digest::{Digest, DigestFormError};
 pub use escape::Escaped;
+pub use landing::{LandError, Landing, Merged, Message};
 pub use log::{
     AppendError, ChainError, ChainFault, ChainHead, Line, LogReader, LogWriter, MAX_LINE,
     OpenError, Opened, ReadError, verify_chain,
@@ -58,7 +60,7 @@ pub use record::{
     Argv, ByteText, Event, Lane, Outcome, RECORD_VERSION, Record, RecordError, Timestamp,
     TimestampFormError,
 };
-pub use report::{Mechanism, MechanismState, ReportInput};
+pub use report::{Completeness, Mechanism, MechanismState, ReportInput};
 pub use review::{
     Attention, Change, ChangeKind, Export, Flag, FlagKind, LeftBehind, MachineCode, Proposal,
     Refusal, RefusalRule, ReviewError, Reviewed, Secrets, When, attention_of, machine_code,

@@ -10,6 +10,8 @@ mod text;
 use h5i_policy::Tier;
 use serde::{Deserialize, Serialize};
 
+pub use runs::Completeness;
+
 use crate::record::Record;
 use crate::review::Reviewed;
 

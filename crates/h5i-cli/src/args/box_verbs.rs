@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use h5i_policy::{Millis, Tier};
 
 use super::Output;
+use super::apply::ApplyArgs;
 use super::making::{BaseArgs, PolicyArgs};
 use super::values::{Assignment, Lane, duration, tier, variable};
 use crate::store::BoxName;
@@ -35,6 +36,8 @@ pub enum BoxVerb {
     Explain(ExplainArgs),
     /// Write patch.diff, report.md and receipt.json of a box
     Export(ExportArgs),
+    /// Take a bundle into the repository: as a commit on a new branch, or into the working tree
+    Apply(ApplyArgs),
     /// Remove boxes; their receipts stay in the archive
     Rm(RmArgs),
     /// Remove what crashes left, boxes past their expiry and objects that no box uses

@@ -22,6 +22,7 @@ use crate::receipt_log::{ReceiptLog, records};
 use crate::shown::Shown;
 
 pub(super) fn export(caller: &Caller, args: &ExportArgs) -> Result<Answer, Failure> {
+    crate::inside::refuse("export")?;
     let stored = find(caller, &args.name)?;
     // Held until the end: a run in between would change what was reviewed.
     let _lock = stored.lock()?;
@@ -88,7 +89,7 @@ fn answer(
         .note(format!("changed  {changed}"))
         .note(format!("bundle   {bundle}"))
         .note(format!("read     {shown}/report.md"))
-        .note(format!("apply    git apply --index {shown}/patch.diff")))
+        .note(format!("apply    h5i box apply {name} --bundle {shown}")))
 }
 
 fn all_records(host_dir: &std::path::Path) -> Result<Vec<Record>, Failure> {

@@ -104,6 +104,11 @@ fn words(event: &Event) -> String {
             format!("cut off: {torn_bytes} bytes of a record were moved aside")
         }
         Event::Export { bundle, .. } => format!("exported {bundle}"),
+        Event::Apply { bundle, branch, .. } => {
+            let to =
+                branch.as_ref().map_or_else(|| "the working tree".to_owned(), ToString::to_string);
+            format!("applied {bundle} to {to}")
+        }
         Event::Note { text } => format!("note: {text}"),
         _ => "something that this version does not know".to_owned(),
     }

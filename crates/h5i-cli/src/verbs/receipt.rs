@@ -58,7 +58,7 @@ fn base_of(caller: &Caller, index: &BundleIndex) -> Result<Option<Base>, Failure
     Ok(None)
 }
 
-fn mismatch(error: &VerifyError) -> Failure {
+pub(super) fn mismatch(error: &VerifyError) -> Failure {
     let kind = match error {
         VerifyError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
             Kind::NotFound

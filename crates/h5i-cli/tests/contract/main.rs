@@ -2,6 +2,9 @@
 //! caller's environment.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod apply;
+mod apply_asks;
+mod apply_refusals;
 mod bases;
 mod bytes;
 mod crash;

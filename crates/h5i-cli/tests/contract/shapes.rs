@@ -311,3 +311,15 @@ pub(crate) struct VerifiedBundle {
     pub(crate) records: u64,
     pub(crate) applied: bool,
 }
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AppliedBundle {
+    pub(crate) name: String,
+    pub(crate) bundle: String,
+    pub(crate) onto: Option<String>,
+    pub(crate) branch: Option<String>,
+    pub(crate) commit: Option<String>,
+    pub(crate) tree: Option<String>,
+    pub(crate) conflicts: Vec<Bytes>,
+}

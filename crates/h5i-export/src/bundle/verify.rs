@@ -16,6 +16,7 @@ use crate::digest::Digest;
 use crate::escape::Escaped;
 use crate::log::ChainError;
 use crate::receipt::{RECEIPT_VERSION, Receipt};
+use crate::report::Completeness;
 use crate::store::{Base, Store, StoreError};
 
 /// The largest file of a bundle that is read, in bytes.
@@ -33,6 +34,8 @@ pub struct Verified {
     pub receipt: Receipt,
     /// The patch.
     pub patch: Vec<u8>,
+    /// The report for a person.
+    pub report: Vec<u8>,
     /// Whether the patch was applied.
     pub applied: Applied,
 }
@@ -169,7 +172,7 @@ pub fn verify_bundle(
         }
     };
     let patch = checked(PATCH)?;
-    checked(REPORT)?;
+    let report = checked(REPORT)?;
     let receipt: Receipt = parse(RECEIPT, &checked(RECEIPT)?)?;
     if receipt.v != RECEIPT_VERSION {
         return Err(VerifyError::Version { file: RECEIPT, found: receipt.v });
@@ -190,7 +193,7 @@ pub fn verify_bundle(
             Applied::Yes
         }
     };
-    Ok(Verified { bundle: Digest::of(&index_bytes), index, receipt, patch, applied })
+    Ok(Verified { bundle: Digest::of(&index_bytes), index, receipt, patch, report, applied })
 }
 
 /// What both files say must be the same.
@@ -200,6 +203,7 @@ fn compare(index: &BundleIndex, receipt: &Receipt) -> Result<(), VerifyError> {
         ("base", receipt.base == index.base),
         ("base_tree", receipt.base_tree == index.base_tree),
         ("tree", receipt.tree == index.tree),
+        ("completeness", Completeness::of(&receipt.records) == index.completeness),
         ("patch", index.files.get(PATCH) == Some(&receipt.patch)),
         ("report", index.files.get(REPORT) == Some(&receipt.report)),
     ];

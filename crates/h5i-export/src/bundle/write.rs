@@ -11,7 +11,7 @@ use super::{BUNDLE_VERSION, BundleIndex, INDEX, PATCH, RECEIPT, REPORT};
 use crate::digest::Digest;
 use crate::log::{ChainError, ChainHead};
 use crate::receipt::{Receipt, chain_of};
-use crate::report::ReportInput;
+use crate::report::{Completeness, ReportInput};
 
 /// All that a bundle is made from.
 #[derive(Clone, Copy, Debug)]
@@ -124,6 +124,7 @@ pub fn write_bundle(
         base: reviewed.base.commit.map(|commit| commit.to_string()),
         base_tree: reviewed.base.tree.to_string(),
         tree: reviewed.tree.to_string(),
+        completeness: Completeness::of(input.report.records),
         files: files.into_iter().map(|(name, digest)| (name.to_owned(), digest)).collect(),
     };
     let index = json(INDEX, &index)?;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::record::{ByteText, Event, Outcome, Record, Timestamp};
 
 /// One run.
@@ -12,6 +14,25 @@ pub(super) struct Run<'a> {
     pub(super) argv_cut: u32,
     pub(super) started: Timestamp,
     pub(super) end: End<'a>,
+}
+
+/// Whether every run of a box came to an end of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Completeness {
+    /// Each one exited, or ended by a signal that h5i did not send.
+    Complete,
+    /// One was stopped, cut off, refused, or has not ended: what it left may be half done.
+    Incomplete,
+}
+
+impl Completeness {
+    /// What these records say.
+    #[must_use]
+    pub fn of(records: &[Record]) -> Self {
+        if runs(records).iter().all(Run::is_complete) { Self::Complete } else { Self::Incomplete }
+    }
 }
 
 /// How a run ended.

@@ -51,7 +51,7 @@ pub struct Change {
 }
 
 /// The patch from `base` to `reviewed` and what it changes, in the order of the patch.
-pub(super) fn make(
+pub(crate) fn make(
     store: &Store,
     base: Oid,
     reviewed: Oid,
