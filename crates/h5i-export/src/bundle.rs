@@ -22,9 +22,11 @@ pub const BUNDLE_VERSION: u32 = 1;
 pub const PATCH: &str = "patch.diff";
 /// The report.
 pub const REPORT: &str = "report.md";
+/// The same report as one page for a browser.
+pub const PAGE: &str = "report.html";
 /// The receipt.
 pub const RECEIPT: &str = "receipt.json";
-/// The digests of the other three; its own digest names the bundle.
+/// The digests of the other four; its own digest names the bundle.
 pub const INDEX: &str = "bundle.json";
 
 /// What bundle.json says. Unknown fields are refused.

@@ -42,7 +42,7 @@ mod tree;
 
 pub use apply::{PatchError, PatchFault};
 pub use bundle::{
-    Applied, BUNDLE_VERSION, BundleError, BundleIndex, BundleInput, Existing, INDEX, PATCH,
+    Applied, BUNDLE_VERSION, BundleError, BundleIndex, BundleInput, Existing, INDEX, PAGE, PATCH,
     RECEIPT, REPORT, Verified, VerifyError, verify_bundle, write_bundle,
 };
 pub use digest::{Digest, DigestFormError};

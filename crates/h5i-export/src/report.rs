@@ -1,7 +1,10 @@
 //! The report that a person reads before deciding.
 
+mod content;
 mod findings;
+mod html;
 mod markdown;
+mod phrase;
 mod runs;
 #[cfg(test)]
 mod tests;
@@ -28,6 +31,10 @@ pub struct ReportInput<'a> {
     pub profile: &'a str,
     /// The digest of the resolved policy, as the policy gives it.
     pub policy: &'a str,
+    /// What the box is for, as the person said it.
+    pub purpose: Option<&'a str>,
+    /// What the box could reach, in words that follow "the box could reach".
+    pub network: &'a str,
     /// Every record of the log, in order.
     pub records: &'a [Record],
     /// Each mechanism and whether it was on.
@@ -67,6 +74,14 @@ impl ReportInput<'_> {
     /// The report as Markdown: most urgent first, everything from the box inert and redacted.
     #[must_use]
     pub fn to_markdown(&self) -> String {
-        markdown::write(self)
+        markdown::write(&content::content(self))
+    }
+
+    /// The same as one HTML page with the patch at its end. It loads nothing and runs nothing; it is
+    /// made for light and dark, for narrow screens and for paper. Of a large patch it shows a part
+    /// and says so.
+    #[must_use]
+    pub fn to_html(&self) -> String {
+        html::write(&content::content(self), self)
     }
 }

@@ -34,7 +34,7 @@ pub enum BoxVerb {
     Log(LogArgs),
     /// Answer five questions about a box from what is enforced, then list the steps
     Explain(ExplainArgs),
-    /// Write patch.diff, report.md and receipt.json of a box
+    /// Write patch, report and receipt of a box
     Export(ExportArgs),
     /// Take a bundle into the repository: as a commit on a new branch, or into the working tree
     Apply(ApplyArgs),

@@ -7,7 +7,7 @@ use h5i_export::{
     BundleError, BundleInput, Digest, Event, Existing, Lane, Mechanism, MechanismState, Record,
     ReportInput, Secrets, write_bundle,
 };
-use h5i_policy::{ResolvedPolicy, Tier};
+use h5i_policy::{NetMode, ResolvedPolicy, Tier};
 use serde_json::json;
 
 use super::run::frozen_policy;
@@ -48,6 +48,8 @@ pub(super) fn export(caller: &Caller, args: &ExportArgs) -> Result<Answer, Failu
             tier: manifest.tier,
             profile: &manifest.profile,
             policy: &manifest.policy_digest,
+            purpose: manifest.purpose.as_deref(),
+            network: reach(policy.net.mode),
             records: &records,
             enforcement: &mechanisms,
             not_enforced: &not_enforced,
@@ -88,7 +90,7 @@ fn answer(
     Ok(Answer::new(data, format!("{shown}\n"))?
         .note(format!("changed  {changed}"))
         .note(format!("bundle   {bundle}"))
-        .note(format!("read     {shown}/report.md"))
+        .note(format!("read     {shown}/report.md, or report.html in a browser"))
         .note(format!("apply    h5i box apply {name} --bundle {shown}")))
 }
 
@@ -107,6 +109,17 @@ fn mechanism(found: &h5i_confine::Mechanism) -> Mechanism {
             _ => MechanismState::Absent,
         },
         detail: found.detail.clone(),
+    }
+}
+
+/// What the box could reach, in words that follow "the box could reach".
+const fn reach(mode: NetMode) -> &'static str {
+    match mode {
+        NetMode::None => "nothing but itself",
+        NetMode::Allow => "what its policy lists, and nothing else",
+        NetMode::Open => "every public address, and no private one",
+        NetMode::Host => "whatever the host reaches",
+        _ => "what its policy says",
     }
 }
 

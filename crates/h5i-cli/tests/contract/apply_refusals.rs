@@ -23,7 +23,7 @@ fn a_bundle_that_changed_after_its_export_is_refused() {
     let stand = Stand::with_identity();
     let out = stand.exported("a", CHANGE);
     let keep = |name: &str| fs::read(out.join(name)).unwrap();
-    for name in ["patch.diff", "report.md", "receipt.json"] {
+    for name in ["patch.diff", "report.md", "report.html", "receipt.json"] {
         let original = keep(name);
         fs::write(out.join(name), [&original[..], b" "].concat()).unwrap();
         refused(&stand, &[], 1, "corrupt", name);

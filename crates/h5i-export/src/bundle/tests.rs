@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use h5i_policy::Tier;
 
 use super::{
-    Applied, BundleError, BundleInput, Existing, INDEX, PATCH, RECEIPT, REPORT, VerifyError,
+    Applied, BundleError, BundleInput, Existing, INDEX, PAGE, PATCH, RECEIPT, REPORT, VerifyError,
     verify_bundle, write_bundle,
 };
 use crate::Digest;
@@ -51,6 +51,8 @@ impl Case {
             tier: Tier::Process,
             profile: "default",
             policy: "sha256:9b1f",
+            purpose: None,
+            network: "nothing",
             records: &records,
             enforcement: &[Mechanism {
                 name: "seccomp".into(),
@@ -100,7 +102,7 @@ fn names(directory: &Path) -> Vec<String> {
 fn a_bundle_as_written_verifies_and_its_patch_applies() {
     let case = Case::new();
     let digest = case.write(Existing::Refuse).expect("writes");
-    assert_eq!(names(&case.out), [INDEX, PATCH, RECEIPT, REPORT]);
+    assert_eq!(names(&case.out), [INDEX, PATCH, RECEIPT, PAGE, REPORT]);
     let verified = case.verify().expect("as written");
     assert_eq!((verified.bundle, verified.applied), (digest, Applied::Yes));
     assert_eq!(verified.receipt.records.len(), 3);
@@ -110,9 +112,12 @@ fn a_bundle_as_written_verifies_and_its_patch_applies() {
 
 #[test]
 fn a_changed_file_is_named() {
-    for (file, from, to) in
-        [(PATCH, "+b", "+c"), (REPORT, "2 files", "1 file"), (RECEIPT, "note 1", "note 7")]
-    {
+    for (file, from, to) in [
+        (PATCH, "+b", "+c"),
+        (REPORT, "2 files", "1 file"),
+        (PAGE, "2 files", "1 file"),
+        (RECEIPT, "note 1", "note 7"),
+    ] {
         let case = Case::new();
         case.write(Existing::Refuse).expect("writes");
         case.edit(file, from, to, &[]);
@@ -253,7 +258,7 @@ fn planted_files_and_links_are_refused_and_force_leaves_nothing_of_them() {
     assert!(matches!(case.write(Existing::Refuse), Err(BundleError::NotEmpty { .. })));
     assert_eq!(names(&case.out), [PATCH, "stale"]);
     case.write(Existing::Replace).expect("replaces");
-    assert_eq!(names(&case.out), [INDEX, PATCH, RECEIPT, REPORT]);
+    assert_eq!(names(&case.out), [INDEX, PATCH, RECEIPT, PAGE, REPORT]);
     assert_eq!(fs::read_to_string(&victim).expect("reads"), "untouched");
     assert!(names(case.fixture.path()).iter().all(|name| !name.starts_with(".h5i")));
 }
@@ -291,6 +296,8 @@ fn records_that_do_not_lead_to_the_head_are_refused() {
         tier: Tier::Process,
         profile: "default",
         policy: "p",
+        purpose: None,
+        network: "nothing",
         records: &[],
         enforcement: &[],
         not_enforced: &[],

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use git2::Oid;
 use rustix::fs::{Dir, FileType, Mode, OFlags};
 
-use super::{BUNDLE_VERSION, BundleIndex, INDEX, PATCH, RECEIPT, REPORT};
+use super::{BUNDLE_VERSION, BundleIndex, INDEX, PAGE, PATCH, RECEIPT, REPORT};
 use crate::apply::{PatchError, apply};
 use crate::digest::Digest;
 use crate::escape::Escaped;
@@ -93,7 +93,7 @@ pub enum VerifyError {
         found: u32,
     },
     /// bundle.json does not list exactly the files of a bundle.
-    #[error("bundle.json does not list `{PATCH}`, `{REPORT}` and `{RECEIPT}`, each once")]
+    #[error("bundle.json does not list `{PATCH}`, `{REPORT}`, `{PAGE}` and `{RECEIPT}`, each once")]
     Files,
     /// A file is not the one that was written.
     #[error("`{file}` was changed: it has {found}, it was written with {written}")]
@@ -159,7 +159,7 @@ pub fn verify_bundle(
     if index.v != BUNDLE_VERSION {
         return Err(VerifyError::Version { file: INDEX, found: index.v });
     }
-    if !index.files.keys().map(String::as_str).eq([PATCH, RECEIPT, REPORT]) {
+    if !index.files.keys().map(String::as_str).eq([PATCH, RECEIPT, PAGE, REPORT]) {
         return Err(VerifyError::Files);
     }
     let checked = |file: &'static str| {
@@ -173,6 +173,7 @@ pub fn verify_bundle(
     };
     let patch = checked(PATCH)?;
     let report = checked(REPORT)?;
+    checked(PAGE)?;
     let receipt: Receipt = parse(RECEIPT, &checked(RECEIPT)?)?;
     if receipt.v != RECEIPT_VERSION {
         return Err(VerifyError::Version { file: RECEIPT, found: receipt.v });
@@ -206,6 +207,7 @@ fn compare(index: &BundleIndex, receipt: &Receipt) -> Result<(), VerifyError> {
         ("completeness", Completeness::of(&receipt.records) == index.completeness),
         ("patch", index.files.get(PATCH) == Some(&receipt.patch)),
         ("report", index.files.get(REPORT) == Some(&receipt.report)),
+        ("page", index.files.get(PAGE) == Some(&receipt.page)),
     ];
     match same.iter().find(|(_, same)| !same) {
         Some(&(field, _)) => Err(VerifyError::Field { field }),
@@ -215,7 +217,7 @@ fn compare(index: &BundleIndex, receipt: &Receipt) -> Result<(), VerifyError> {
 
 /// Fails on the first name that no bundle has.
 fn surplus(at: &OwnedFd, directory: &Path) -> Result<(), VerifyError> {
-    let known: BTreeSet<&[u8]> = [PATCH, REPORT, RECEIPT, INDEX].map(str::as_bytes).into();
+    let known: BTreeSet<&[u8]> = [PATCH, REPORT, PAGE, RECEIPT, INDEX].map(str::as_bytes).into();
     for entry in Dir::read_from(at).map_err(unreadable(directory))? {
         let entry = entry.map_err(unreadable(directory))?;
         let name = entry.file_name().to_bytes();

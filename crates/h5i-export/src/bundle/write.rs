@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags};
 
-use super::{BUNDLE_VERSION, BundleIndex, INDEX, PATCH, RECEIPT, REPORT};
+use super::{BUNDLE_VERSION, BundleIndex, INDEX, PAGE, PATCH, RECEIPT, REPORT};
 use crate::digest::Digest;
 use crate::log::{ChainError, ChainHead};
-use crate::receipt::{Receipt, chain_of};
+use crate::receipt::{Digests, Receipt, chain_of};
 use crate::report::{Completeness, ReportInput};
 
 /// All that a bundle is made from.
@@ -111,12 +111,22 @@ pub fn write_bundle(
     }
     let patch = &input.report.reviewed.patch[..];
     let report = input.report.to_markdown();
-    let digests = (Digest::of(patch), Digest::of(report.as_bytes()));
+    let page = input.report.to_html();
+    let digests = Digests {
+        patch: Digest::of(patch),
+        report: Digest::of(report.as_bytes()),
+        page: Digest::of(page.as_bytes()),
+    };
     let head = chain_of(input.manifest, input.report.records, Some(input.head))
         .map_err(BundleError::Records)?;
     let receipt = Receipt::new(&input.report, input.policy_text, input.manifest, head, digests);
     let receipt = json(RECEIPT, &receipt)?;
-    let files = [(PATCH, digests.0), (REPORT, digests.1), (RECEIPT, Digest::of(&receipt))];
+    let files = [
+        (PATCH, digests.patch),
+        (REPORT, digests.report),
+        (PAGE, digests.page),
+        (RECEIPT, Digest::of(&receipt)),
+    ];
     let reviewed = input.report.reviewed;
     let index = BundleIndex {
         v: BUNDLE_VERSION,
@@ -133,9 +143,13 @@ pub fn write_bundle(
         .permissions(fs::Permissions::from_mode(0o755))
         .tempdir_in(parent)
         .map_err(failed("make a directory in", parent))?;
-    for (name, content) in
-        [(PATCH, patch), (REPORT, report.as_bytes()), (RECEIPT, &receipt), (INDEX, &index)]
-    {
+    for (name, content) in [
+        (PATCH, patch),
+        (REPORT, report.as_bytes()),
+        (PAGE, page.as_bytes()),
+        (RECEIPT, &receipt),
+        (INDEX, &index),
+    ] {
         write_file(&beside.path().join(name), content)?;
     }
     sync_directory(beside.path())?;

@@ -19,6 +19,8 @@ fn bundle(fixture: &Fixture) -> Verified {
         tier: Tier::Process,
         profile: "default",
         policy: "p",
+        purpose: None,
+        network: "nothing",
         records: &[],
         enforcement: &[],
         not_enforced: &[],
