@@ -18,6 +18,9 @@ pub use write::{BundleError, BundleInput, Existing, write_bundle};
 /// The version of the bundle that this crate writes and reads.
 pub const BUNDLE_VERSION: u32 = 1;
 
+/// The JSON Schema (draft 2020-12) of bundle.json.
+pub const BUNDLE_SCHEMA: &str = include_str!("../schema/bundle.schema.json");
+
 /// The patch, for `git apply --index`.
 pub const PATCH: &str = "patch.diff";
 /// The report.

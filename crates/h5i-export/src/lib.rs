@@ -36,14 +36,16 @@ mod receipt;
 mod record;
 mod report;
 mod review;
+#[cfg(test)]
+mod schema;
 mod secret;
 mod store;
 mod tree;
 
 pub use apply::{PatchError, PatchFault};
 pub use bundle::{
-    Applied, BUNDLE_VERSION, BundleError, BundleIndex, BundleInput, Existing, INDEX, PAGE, PATCH,
-    RECEIPT, REPORT, Verified, VerifyError, verify_bundle, write_bundle,
+    Applied, BUNDLE_SCHEMA, BUNDLE_VERSION, BundleError, BundleIndex, BundleInput, Existing, INDEX,
+    PAGE, PATCH, RECEIPT, REPORT, Verified, VerifyError, verify_bundle, write_bundle,
 };
 pub use digest::{Digest, DigestFormError};
 pub use escape::Escaped;
@@ -55,7 +57,7 @@ pub use log::{
 pub use path::{
     ExportPath, ExportPathError, MAX_DEPTH, MAX_NAME, MAX_PATH, NameClash, NameSet, PathRule,
 };
-pub use receipt::{RECEIPT_VERSION, Receipt};
+pub use receipt::{RECEIPT_SCHEMA, RECEIPT_VERSION, Receipt};
 pub use record::{
     Argv, ByteText, Event, Lane, Outcome, RECORD_VERSION, Record, RecordError, Timestamp,
     TimestampFormError,

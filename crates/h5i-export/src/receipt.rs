@@ -11,6 +11,9 @@ use crate::report::{Mechanism, ReportInput};
 /// The version of the receipt that this crate writes and reads.
 pub const RECEIPT_VERSION: u32 = 1;
 
+/// The JSON Schema (draft 2020-12) of receipt.json and of the records in it.
+pub const RECEIPT_SCHEMA: &str = include_str!("../schema/receipt.schema.json");
+
 /// The receipt of a box at one export. Unknown fields are refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,8 +1,10 @@
+mod tampering;
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use h5i_policy::Tier;
+use h5i_policy::{ResolvedPolicy, Tier};
 
 use super::{
     Applied, BundleError, BundleInput, Existing, INDEX, PAGE, PATCH, RECEIPT, REPORT, VerifyError,
@@ -35,7 +37,17 @@ impl Case {
         let path = self.fixture.path().join("receipt.jsonl");
         let (mut log, _) =
             LogWriter::open(&path, manifest, Timestamp::from_unix_micros(1)).expect("opens");
-        for number in 0..3 {
+        let policy = ResolvedPolicy::default();
+        let create = Event::Create {
+            name: "fix-auth".to_owned(),
+            base: self.fixture.base.commit.expect("a commit").to_string(),
+            tree: self.fixture.base.tree.to_string(),
+            tier: Tier::Process.to_string(),
+            profile: "default".to_owned(),
+            policy: policy.digest().to_string(),
+        };
+        log.append(Timestamp::from_unix_micros(0), Lane::Host, None, create).expect("appends");
+        for number in 1..3 {
             let text = ByteText::new(format!("note {number}"));
             log.append(Timestamp::from_unix_micros(number), Lane::Host, None, Event::Note { text })
                 .expect("appends");
@@ -45,12 +57,13 @@ impl Case {
         let head = verify_chain(&bytes[..], manifest, None, |record| records.push(record.clone()))
             .expect("whole");
         let reviewed = self.fixture.accepted();
+        let digest = policy.digest().to_string();
         let report = ReportInput {
             name: "fix-auth",
             base_name: "main",
             tier: Tier::Process,
             profile: "default",
-            policy: "sha256:9b1f",
+            policy: &digest,
             purpose: None,
             network: "nothing",
             records: &records,
@@ -62,11 +75,21 @@ impl Case {
             not_enforced: &[],
             reviewed: &reviewed,
         };
-        write_bundle(
-            &self.out,
-            &BundleInput { report, policy_text: "version = 1\n", manifest, head },
-            existing,
-        )
+        let input = BundleInput { report, policy_text: &policy.to_toml(), manifest, head };
+        let written = write_bundle(&self.out, &input, existing);
+        if written.is_ok() {
+            self.fits_its_schemas();
+        }
+        written
+    }
+
+    /// Whatever a test writes is what the schema files say.
+    fn fits_its_schemas(&self) {
+        for (file, schema) in [(RECEIPT, crate::RECEIPT_SCHEMA), (INDEX, crate::BUNDLE_SCHEMA)] {
+            let text = fs::read(self.out.join(file)).expect("reads");
+            let value = serde_json::from_slice(&text).expect("json");
+            crate::schema::assert_valid(&crate::schema::validator(schema), &value);
+        }
     }
 
     fn verify(&self) -> Result<super::Verified, VerifyError> {

@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use git2::Oid;
+use h5i_policy::ResolvedPolicy;
 use rustix::fs::{Dir, FileType, Mode, OFlags};
 
 use super::{BUNDLE_VERSION, BundleIndex, INDEX, PAGE, PATCH, RECEIPT, REPORT};
@@ -16,6 +17,7 @@ use crate::digest::Digest;
 use crate::escape::Escaped;
 use crate::log::ChainError;
 use crate::receipt::{RECEIPT_VERSION, Receipt};
+use crate::record::Event;
 use crate::report::Completeness;
 use crate::store::{Base, Store, StoreError};
 
@@ -111,6 +113,23 @@ pub enum VerifyError {
         /// Which.
         field: &'static str,
     },
+    /// A field of the receipt is not what the record of the box's making says.
+    #[error("`{field}` of the receipt is not that of the box's first record")]
+    Origin {
+        /// Which.
+        field: &'static str,
+    },
+    /// The policy in the receipt can't be read.
+    #[error("can't read the policy in the receipt")]
+    PolicyText(#[source] Box<h5i_policy::DocumentError>),
+    /// The policy in the receipt has another digest than the receipt says.
+    #[error("the policy in the receipt has {found}, the receipt says {written}")]
+    PolicyDigest {
+        /// The digest that the receipt names.
+        written: String,
+        /// The digest that the text has.
+        found: String,
+    },
     /// The receipt's records are not whole.
     #[error("the records of the receipt are not whole")]
     Records(#[source] ChainError),
@@ -180,6 +199,8 @@ pub fn verify_bundle(
     }
     compare(&index, &receipt)?;
     receipt.verify_records().map_err(VerifyError::Records)?;
+    compare_with_origin(&receipt)?;
+    compare_policy(&receipt)?;
     let applied = match base {
         None => Applied::NoBase,
         Some((base, scratch)) => {
@@ -213,6 +234,38 @@ fn compare(index: &BundleIndex, receipt: &Receipt) -> Result<(), VerifyError> {
         Some(&(field, _)) => Err(VerifyError::Field { field }),
         None => Ok(()),
     }
+}
+
+/// What the first record says of the box must be what the receipt says.
+fn compare_with_origin(receipt: &Receipt) -> Result<(), VerifyError> {
+    let Some(Event::Create { name, base, tree, tier, profile, policy }) =
+        receipt.records.first().map(|record| &record.event)
+    else {
+        return Ok(());
+    };
+    let same = [
+        ("name", *name == receipt.name),
+        ("base", receipt.base.as_ref().is_none_or(|named| named == base)),
+        ("base_tree", *tree == receipt.base_tree),
+        ("tier", *tier == receipt.tier.to_string()),
+        ("profile", *profile == receipt.profile),
+        ("policy", *policy == receipt.policy),
+    ];
+    match same.iter().find(|(_, same)| !same) {
+        Some(&(field, _)) => Err(VerifyError::Origin { field }),
+        None => Ok(()),
+    }
+}
+
+/// The policy's text must have the policy's digest.
+fn compare_policy(receipt: &Receipt) -> Result<(), VerifyError> {
+    let policy = ResolvedPolicy::from_toml("policy_text", &receipt.policy_text)
+        .map_err(VerifyError::PolicyText)?;
+    let found = policy.digest().to_string();
+    if found == receipt.policy {
+        return Ok(());
+    }
+    Err(VerifyError::PolicyDigest { written: receipt.policy.clone(), found })
 }
 
 /// Fails on the first name that no bundle has.

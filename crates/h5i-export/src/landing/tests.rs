@@ -1,7 +1,7 @@
 use std::fs;
 
 use git2::Repository;
-use h5i_policy::Tier;
+use h5i_policy::{ResolvedPolicy, Tier};
 
 use super::{LandError, Landing};
 use crate::bundle::{BundleInput, Existing, Verified, verify_bundle, write_bundle};
@@ -13,12 +13,13 @@ use crate::{ChainHead, Digest, PathRule};
 fn bundle(fixture: &Fixture) -> Verified {
     let reviewed = fixture.accepted();
     let manifest = Digest::of(b"manifest");
+    let policy = ResolvedPolicy::default();
     let report = ReportInput {
         name: "a",
         base_name: "main",
         tier: Tier::Process,
         profile: "default",
-        policy: "p",
+        policy: &policy.digest().to_string(),
         purpose: None,
         network: "nothing",
         records: &[],
@@ -27,7 +28,12 @@ fn bundle(fixture: &Fixture) -> Verified {
         reviewed: &reviewed,
     };
     let out = fixture.path().join("out");
-    let input = BundleInput { report, policy_text: "", manifest, head: ChainHead::empty(manifest) };
+    let input = BundleInput {
+        report,
+        policy_text: &policy.to_toml(),
+        manifest,
+        head: ChainHead::empty(manifest),
+    };
     write_bundle(&out, &input, Existing::Replace).expect("writes");
     verify_bundle(&out, None).expect("as written")
 }
