@@ -10,6 +10,8 @@ use crate::store::{BoxName, Manifest, Store, names};
 /// What is kept of a removed box.
 #[derive(Clone, Debug)]
 pub(crate) struct Archived {
+    /// The directory's name: the box's name and its identity.
+    pub(crate) key: String,
     /// The directory.
     pub(crate) dir: PathBuf,
     /// The manifest; none if it can't be read.
@@ -22,7 +24,7 @@ pub(crate) struct Archived {
 /// An I/O failure.
 pub(crate) fn archived(store: &Store) -> Result<Vec<Archived>, Failure> {
     let root = store.archive_dir();
-    names(&root)?.into_iter().map(|key| Ok(Archived::at(root.join(key))?)).collect()
+    names(&root)?.into_iter().map(|key| Ok(Archived::at(root.join(&key), key)?)).collect()
 }
 
 /// The removed boxes of that name; more than one when the name was used again.
@@ -36,10 +38,15 @@ pub(crate) fn archived_as(store: &Store, name: &BoxName) -> Result<Vec<Archived>
 }
 
 impl Archived {
-    fn at(dir: PathBuf) -> Result<Self, PathError> {
+    /// The box's name; none if its manifest can't be read.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.manifest.as_ref().map(|manifest| manifest.name.as_str())
+    }
+
+    fn at(dir: PathBuf, key: String) -> Result<Self, PathError> {
         let manifest = read_if_there(&dir.join("manifest.json"))?;
         let manifest = manifest.and_then(|json| Manifest::parse(&json).ok());
-        Ok(Self { dir, manifest })
+        Ok(Self { key, dir, manifest })
     }
 }
 

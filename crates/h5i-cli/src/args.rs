@@ -25,8 +25,8 @@ pub use box_verbs::{
 };
 pub use making::{After, BaseArgs, PolicyArgs, RunArgs};
 pub use policy_verbs::{CheckArgs, PolicyDiffArgs, PolicyVerb, ProfileArgs};
-pub use receipt_verbs::{ReceiptVerb, VerifyArgs};
-pub use values::{Assignment, AssignmentError, Lane, ProfileName, ValueError};
+pub use receipt_verbs::{PurgeArgs, ReceiptListArgs, ReceiptVerb, ShowArgs, VerifyArgs};
+pub use values::{Assignment, AssignmentError, Lane, ProfileName, Since, ValueError};
 
 /// A disposable development environment for coding agents, inside one boundary.
 ///
@@ -61,7 +61,7 @@ pub enum Verb {
     /// Show, check and compare policies
     #[command(subcommand)]
     Policy(PolicyVerb),
-    /// Check what was exported
+    /// Check what was exported, and look after the receipts of removed boxes
     #[command(subcommand)]
     Receipt(ReceiptVerb),
     /// Print the completion script of a shell

@@ -13,9 +13,17 @@ use crate::failure::{Failure, Kind};
 /// # Errors
 /// `refused`, inside a box.
 pub(crate) fn refuse(verb: &str) -> Result<(), Failure> {
+    refuse_verb(&format!("box {verb}"))
+}
+
+/// The same for a verb that is not one of `h5i box`.
+///
+/// # Errors
+/// `refused`, inside a box.
+pub(crate) fn refuse_verb(verb: &str) -> Result<(), Failure> {
     if std::fs::symlink_metadata(SPOOL).is_err() {
         return Ok(());
     }
-    let message = format!("h5i box {verb} is a person's, and this is the inside of a box");
+    let message = format!("h5i {verb} is a person's, and this is the inside of a box");
     Err(Failure::told(Kind::Refused, message).hint("ask the person outside to do it"))
 }

@@ -4,15 +4,16 @@ use std::fs;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use h5i_export::{Digest, Event, Verified, verify_chain};
+use git2::Repository;
+use h5i_export::{Base, Digest, Event, Verified, verify_chain};
 
 use crate::archive::archived_as;
-use crate::args::ApplyArgs;
 use crate::caller::Caller;
+use crate::changes::base_of;
 use crate::failure::{Failure, Kind};
 use crate::path_error::{Action, PathError};
 use crate::receipt_log::LOG;
-use crate::store::{BoxLock, Manifest, StoredBox};
+use crate::store::{BoxLock, BoxName, Manifest, Store, StoredBox};
 
 /// The box whose log has the bundle's digest.
 #[derive(Debug)]
@@ -41,13 +42,10 @@ impl Origin {
     /// the bundle, `corrupt` when the log is not whole.
     pub(crate) fn find(
         caller: &Caller,
-        args: &ApplyArgs,
+        name: &BoxName,
         verified: &Verified,
     ) -> Result<Self, Failure> {
-        if args.digest.is_some_and(|asked| asked != verified.bundle) {
-            return Err(changed(&format!("the bundle is {}, not the one named", verified.bundle)));
-        }
-        let missing = match crate::verbs::find(caller, &args.name) {
+        let missing = match crate::verbs::find(caller, name) {
             Ok(stored) => {
                 let lock = stored.lock()?;
                 let manifest = Box::new(stored.manifest()?);
@@ -59,7 +57,7 @@ impl Origin {
             Err(failure) if failure.kind == Kind::NotFound => Some(failure),
             Err(failure) => return Err(failure),
         };
-        let removed = archived_as(&caller.store, &args.name)?;
+        let removed = archived_as(&caller.store, name)?;
         let any = !removed.is_empty();
         for found in removed {
             if knows(&found.dir, verified)?
@@ -71,8 +69,8 @@ impl Origin {
         match missing {
             Some(failure) if !any => Err(failure),
             _ => Err(changed(&format!(
-                "the log of box `{}` does not know the bundle {}",
-                args.name, verified.bundle
+                "the log of box `{name}` does not know the bundle {}",
+                verified.bundle
             ))),
         }
     }
@@ -81,6 +79,25 @@ impl Origin {
     pub(crate) fn manifest(&self) -> &Manifest {
         match self {
             Self::Living { manifest, .. } | Self::Removed { manifest } => manifest,
+        }
+    }
+
+    /// The base of the box, in h5i's own objects or, once they are collected, in a repository's.
+    ///
+    /// # Errors
+    /// `corrupt` when the manifest names no objects.
+    pub(crate) fn base(
+        &self,
+        store: &Store,
+        repository: Option<&Repository>,
+    ) -> Result<Base, Failure> {
+        let own = base_of(store, self.manifest())?;
+        if own.objects.try_exists().unwrap_or(false) {
+            return Ok(own);
+        }
+        match repository.filter(|repository| repository.find_tree(own.tree).is_ok()) {
+            Some(there) => Ok(Base::tree(there.commondir().join("objects"), own.tree)),
+            None => Ok(own),
         }
     }
 
@@ -93,7 +110,8 @@ impl Origin {
     }
 }
 
-fn changed(message: &str) -> Failure {
+/// A bundle that is not the one that was reviewed.
+pub(crate) fn changed(message: &str) -> Failure {
     Failure::told(Kind::Refused, message)
         .hint("it was changed after the export, or is another box's: export the box again")
 }

@@ -33,3 +33,5 @@ pub use pinned_base::{BaseKind, PinError, PinnedBase};
 pub use prepare::{ObjectMount, ObjectsAt, Owner, Prepared, Workspace, WorkspaceError};
 pub use visible_tree::HiddenPaths;
 pub use working_tree::WorkingTreeError;
+
+pub(crate) use tree_writer::write_commit_of;

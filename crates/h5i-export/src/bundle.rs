@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::report::Completeness;
 
-pub use verify::{Applied, Verified, VerifyError, verify_bundle};
+pub use verify::{Applied, Verified, VerifyError, verify_bundle, verify_receipt};
 pub use write::{BundleError, BundleInput, Existing, write_bundle};
 
 /// The version of the bundle that this crate writes and reads.

@@ -187,6 +187,16 @@ impl Landing {
         self.tree
     }
 
+    /// Writes the tree that lands, and what is below it, to a repository that lacks it.
+    ///
+    /// # Errors
+    /// [`LandError::Git`]; nothing refers to what was written.
+    pub fn deposit(&self, into: &Repository) -> Result<Oid, LandError> {
+        let odb = into.odb().map_err(failed("open the objects of the repository"))?;
+        hand_over(&self.store, &odb, self.tree, ObjectType::Tree)?;
+        Ok(self.tree)
+    }
+
     /// Merges with a tree of the host, `None` for a branch without a commit. When that tree is the
     /// recorded base the result is exactly [`Landing::tree`].
     ///
@@ -235,25 +245,30 @@ impl Merged<'_> {
         paths.dedup();
         Ok(paths)
     }
+}
 
-    /// Writes an object and all below it to the host, unless it is there: what is below first, so
-    /// that an object of the host is never without its own.
-    fn hand_over(&self, host: &git2::Odb<'_>, id: Oid, kind: ObjectType) -> Result<(), LandError> {
-        if host.exists(id) {
-            return Ok(());
-        }
-        if kind == ObjectType::Tree {
-            for entry in &self.store.tree(id)? {
-                // A submodule's commit is no object of this repository.
-                if let Some(kind @ (ObjectType::Tree | ObjectType::Blob)) = entry.kind() {
-                    self.hand_over(host, entry.id(), kind)?;
-                }
+/// Writes an object and all below it to the host, unless it is there: what is below first, so that
+/// an object of the host is never without its own.
+fn hand_over(
+    store: &Store,
+    host: &git2::Odb<'_>,
+    id: Oid,
+    kind: ObjectType,
+) -> Result<(), LandError> {
+    if host.exists(id) {
+        return Ok(());
+    }
+    if kind == ObjectType::Tree {
+        for entry in &store.tree(id)? {
+            // A submodule's commit is no object of this repository.
+            if let Some(kind @ (ObjectType::Tree | ObjectType::Blob)) = entry.kind() {
+                hand_over(store, host, entry.id(), kind)?;
             }
         }
-        let own = self.store.repo.odb().map_err(failed("open the quarantine"))?;
-        let object = own.read(id).map_err(failed("read an object of the quarantine"))?;
-        host.write(object.kind(), object.data())
-            .map_err(failed("write an object to the repository"))?;
-        Ok(())
     }
+    let own = store.repo.odb().map_err(failed("open the quarantine"))?;
+    let object = own.read(id).map_err(failed("read an object of the quarantine"))?;
+    host.write(object.kind(), object.data())
+        .map_err(failed("write an object to the repository"))?;
+    Ok(())
 }

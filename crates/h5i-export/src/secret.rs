@@ -131,8 +131,10 @@ fn secret_at(content: &[u8], start: usize) -> Option<(&'static str, usize)> {
         let at = head.windows(KEY_END.len()).position(|window| window == KEY_END)?;
         return Some(("private key", start + at + KEY_END.len()));
     }
-    // A word that only happens to contain the prefix is not one.
-    if start.checked_sub(1).and_then(|at| content.get(at)).copied().is_some_and(word) {
+    // A word that only happens to contain the prefix is not one; the letter of an escape, as in
+    // `\n`, belongs to no word.
+    let before = |back: usize| start.checked_sub(back).and_then(|at| content.get(at)).copied();
+    if before(1).is_some_and(word) && before(2) != Some(b'\\') {
         return None;
     }
     SHAPES.iter().find_map(|shape| {
@@ -159,6 +161,18 @@ mod tests {
             assert!(
                 clean.starts_with(b"first\nkey = \"[redacted: ") && clean.ends_with(b"]\"\nlast\n")
             );
+        }
+    }
+
+    #[test]
+    fn a_secret_after_an_escape_is_found_and_one_after_a_letter_is_not() {
+        let secret = format!("ghp_{}", "A1b2".repeat(9));
+        for (text, found) in [
+            (format!("printf 'x\\n{secret}'"), 1),
+            (format!("\"a\\t{secret}\""), 1),
+            (format!("n{secret}"), 0),
+        ] {
+            assert_eq!(find_secrets(text.as_bytes()).count(), found, "{text}");
         }
     }
 

@@ -9,7 +9,7 @@ use h5i_policy::{Millis, Tier};
 use super::Output;
 use super::apply::ApplyArgs;
 use super::making::{BaseArgs, PolicyArgs};
-use super::values::{Assignment, Lane, duration, tier, variable};
+use super::values::{Assignment, Lane, Since, duration, since, tier, variable};
 use crate::store::BoxName;
 
 /// The verbs of boxes.
@@ -156,6 +156,9 @@ pub struct LogArgs {
     /// Only what was refused
     #[arg(long)]
     pub denied: bool,
+    /// Only what is not older than this: 15m, or a moment as the log writes it
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    pub since: Option<Since>,
     /// Go on with new records until the session ends
     #[arg(long, short)]
     pub follow: bool,
@@ -185,6 +188,9 @@ pub struct ExportArgs {
     /// Replace what an earlier export wrote there
     #[arg(long)]
     pub force: bool,
+    /// Also a patch that holds what looks like secrets; they are in the patch as they are
+    #[arg(long)]
+    pub allow_secrets: bool,
     /// How to answer.
     #[command(flatten)]
     pub output: Output,

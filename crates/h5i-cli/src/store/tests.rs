@@ -37,6 +37,7 @@ fn manifest(box_name: &str, objects: &[&str], expires: Option<Timestamp>) -> Man
         tier: Tier::Process,
         profile: "default".into(),
         purpose: None,
+        parent: None,
         policy_digest: "sha256:00".into(),
         workspace: WorkspaceKind::Checkout,
         history: History::Full,

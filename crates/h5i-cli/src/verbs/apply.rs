@@ -14,14 +14,12 @@ use super::Answer;
 use super::receipt::mismatch;
 use crate::args::{ApplyArgs, Destination};
 use crate::caller::Caller;
-use crate::changes::base_of;
 use crate::failure::{Failure, Kind};
 use crate::json_bytes::JsonBytes;
-use crate::origin::Origin;
+use crate::origin::{Origin, changed};
 use crate::person::{self, Consent};
 use crate::receipt_log::ReceiptLog;
 use crate::shown::Shown;
-use crate::store::Manifest;
 use crate::workspace::HostRepository;
 
 pub(super) fn apply(caller: &Caller, args: &ApplyArgs) -> Result<Answer, Failure> {
@@ -34,11 +32,14 @@ pub(super) fn apply(caller: &Caller, args: &ApplyArgs) -> Result<Answer, Failure
     let host = caller.repository()?;
     let directory = caller.directory.join(&args.bundle);
     let verified = verify_bundle(&directory, None).map_err(|e| mismatch(&e))?;
-    let origin = Origin::find(caller, args, &verified)?;
+    if args.digest.is_some_and(|asked| asked != verified.bundle) {
+        return Err(changed(&format!("the bundle is {}, not the one named", verified.bundle)));
+    }
+    let origin = Origin::find(caller, &args.name, &verified)?;
     refuse_incomplete(args, &verified)?;
     let repository = open(&host)?;
     let onto = head(&repository)?;
-    let base = recorded_base(caller, origin.manifest(), &repository)?;
+    let base = origin.base(&caller.store, Some(&repository))?;
     let landing = land(&repository, args, &verified, &base, &origin.scratch(caller))?;
     let tree = onto.map(|id| repository.find_commit(id).map(|commit| commit.tree_id()));
     let merged = landing.merge(tree.transpose().map_err(unreadable)?).map_err(land_failure)?;
@@ -108,20 +109,6 @@ fn head(repository: &Repository) -> Result<Option<Oid>, Failure> {
         Err(error) if error.code() == ErrorCode::UnbornBranch => Ok(None),
         Err(error) => Err(unreadable(error)),
     }
-}
-
-/// The base of the box, in h5i's own objects or, once they are collected, in the repository's.
-fn recorded_base(
-    caller: &Caller,
-    manifest: &Manifest,
-    repository: &Repository,
-) -> Result<Base, Failure> {
-    let own = base_of(&caller.store, manifest)?;
-    let there = own.objects.try_exists().unwrap_or(false);
-    if there || repository.find_tree(own.tree).is_err() {
-        return Ok(own);
-    }
-    Ok(Base::tree(repository.commondir().join("objects"), own.tree))
 }
 
 fn land(
@@ -237,7 +224,7 @@ fn unreadable(error: git2::Error) -> Failure {
     Failure::new(Kind::Corrupt, &error).hint("git fsck")
 }
 
-fn land_failure(error: LandError) -> Failure {
+pub(crate) fn land_failure(error: LandError) -> Failure {
     let with = |kind, hint: &str| Failure::new(kind, &error).hint(hint);
     let listed = |failure: Failure, paths: &[Vec<u8>]| {
         let paths: Vec<JsonBytes> = paths.iter().cloned().map(JsonBytes).collect();

@@ -29,7 +29,8 @@ pub(super) fn export(caller: &Caller, args: &ExportArgs) -> Result<Answer, Failu
     let manifest = stored.manifest()?;
     let policy = frozen_policy(&stored, &manifest)?;
     let log = ReceiptLog::open(&stored)?;
-    let changes = changes_of(&caller.store, &stored, &manifest, &policy, Secrets::Refuse)?;
+    let secrets = if args.allow_secrets { Secrets::Flag } else { Secrets::Refuse };
+    let changes = changes_of(&caller.store, &stored, &manifest, &policy, secrets)?;
     let (summary, files) = (changes.summary(), changes.files());
     let reviewed = changes.reviewed()?;
     let records = all_records(&stored.host_dir())?;

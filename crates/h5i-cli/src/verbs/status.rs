@@ -147,7 +147,7 @@ fn limits(limits: &Limits) -> String {
     if parts.is_empty() { "none".to_owned() } else { parts.join(" · ") }
 }
 
-fn rough(millis: u64) -> String {
+pub(super) fn rough(millis: u64) -> String {
     match millis / 1000 {
         s @ 0..120 => format!("{s} s"),
         s @ 120..7200 => format!("{} min", s / 60),

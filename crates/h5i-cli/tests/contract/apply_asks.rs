@@ -10,7 +10,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use crate::stand::{Said, Stand};
 
 /// A terminal: the side of the person, and the side of the program.
-fn terminal() -> (File, OwnedFd) {
+pub(crate) fn terminal() -> (File, OwnedFd) {
     let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&person).unwrap();
     unlockpt(&person).unwrap();
@@ -31,13 +31,19 @@ fn answered(stand: &Stand, name: &str, answer: &str) -> (String, i32) {
     let mut child = command.spawn().unwrap();
     drop(command);
     person.write_all(answer.as_bytes()).unwrap();
+    let shown = read_all(&mut person);
+    (shown, child.wait().unwrap().code().unwrap())
+}
+
+/// What a terminal shows until the program's side is closed.
+pub(crate) fn read_all(person: &mut File) -> String {
     let mut shown = Vec::new();
     // The end of a terminal whose other side is closed is an error, not the end of a file.
     let mut piece = [0; 4096];
     while let Ok(length @ 1..) = person.read(&mut piece) {
         shown.extend_from_slice(&piece[..length]);
     }
-    (String::from_utf8(shown).unwrap(), child.wait().unwrap().code().unwrap())
+    String::from_utf8(shown).unwrap()
 }
 
 #[test]

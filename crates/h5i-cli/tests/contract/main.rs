@@ -5,12 +5,15 @@
 mod apply;
 mod apply_asks;
 mod apply_refusals;
+mod archive;
 mod bases;
 mod bytes;
 mod crash;
 mod descriptors;
 mod disk;
 mod environment;
+mod from_bundle;
+mod gate_words;
 mod inside;
 mod isolation;
 mod life;

@@ -314,6 +314,33 @@ pub(crate) struct VerifiedBundle {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(crate) struct Receipts {
+    pub(crate) receipts: Vec<ArchivedReceipt>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ArchivedReceipt {
+    pub(crate) receipt: String,
+    pub(crate) name: Option<String>,
+    pub(crate) created: Option<String>,
+    pub(crate) last: Option<String>,
+    pub(crate) tier: Option<String>,
+    pub(crate) purpose: Option<String>,
+    pub(crate) runs: u64,
+    pub(crate) refused: u64,
+    pub(crate) records: u64,
+    pub(crate) bundles: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PurgedReceipts {
+    pub(crate) purged: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct AppliedBundle {
     pub(crate) name: String,
     pub(crate) bundle: String,

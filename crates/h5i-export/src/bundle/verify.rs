@@ -194,13 +194,9 @@ pub fn verify_bundle(
     let report = checked(REPORT)?;
     checked(PAGE)?;
     let receipt: Receipt = parse(RECEIPT, &checked(RECEIPT)?)?;
-    if receipt.v != RECEIPT_VERSION {
-        return Err(VerifyError::Version { file: RECEIPT, found: receipt.v });
-    }
+    check_version(&receipt)?;
     compare(&index, &receipt)?;
-    receipt.verify_records().map_err(VerifyError::Records)?;
-    compare_with_origin(&receipt)?;
-    compare_policy(&receipt)?;
+    check_alone(&receipt)?;
     let applied = match base {
         None => Applied::NoBase,
         Some((base, scratch)) => {
@@ -234,6 +230,31 @@ fn compare(index: &BundleIndex, receipt: &Receipt) -> Result<(), VerifyError> {
         Some(&(field, _)) => Err(VerifyError::Field { field }),
         None => Ok(()),
     }
+}
+
+/// Checks a receipt without its bundle: version, fields, the chain of records, and that the box's
+/// first record and the policy's text say what the receipt says.
+///
+/// # Errors
+/// [`VerifyError`] names the first thing that does not match.
+pub fn verify_receipt(content: &[u8]) -> Result<Receipt, VerifyError> {
+    let receipt: Receipt = parse(RECEIPT, content)?;
+    check_version(&receipt)?;
+    check_alone(&receipt)?;
+    Ok(receipt)
+}
+
+fn check_version(receipt: &Receipt) -> Result<(), VerifyError> {
+    match receipt.v {
+        RECEIPT_VERSION => Ok(()),
+        found => Err(VerifyError::Version { file: RECEIPT, found }),
+    }
+}
+
+fn check_alone(receipt: &Receipt) -> Result<(), VerifyError> {
+    receipt.verify_records().map_err(VerifyError::Records)?;
+    compare_with_origin(receipt)?;
+    compare_policy(receipt)
 }
 
 /// What the first record says of the box must be what the receipt says.

@@ -2,7 +2,7 @@
 
 use git2::{Branch, ErrorCode, ObjectType, Oid, Repository};
 
-use super::{LandError, Merged, failed};
+use super::{LandError, Merged, failed, hand_over};
 
 /// What the commit says; the author is the one of the host's git configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl Merged<'_> {
         let tree =
             self.index.write_tree_to(&self.store.repo).map_err(failed("write the merged tree"))?;
         let odb = host.odb().map_err(failed("open the objects of the repository"))?;
-        self.hand_over(&odb, tree, ObjectType::Tree)?;
+        hand_over(self.store, &odb, tree, ObjectType::Tree)?;
         let parent = parent
             .map(|id| host.find_commit(id).map_err(failed("read the current commit")))
             .transpose()?;

@@ -10,7 +10,7 @@ use std::path::Path;
 use git2::build::CheckoutBuilder;
 use git2::{Index, ObjectType, Oid, Repository, RepositoryState, StatusOptions};
 
-use super::{LandError, Merged, failed};
+use super::{LandError, Merged, failed, hand_over};
 
 impl Merged<'_> {
     /// Writes the merged files into the working tree and the index of `host`, which must have
@@ -33,7 +33,7 @@ impl Merged<'_> {
             .map(|entry| entry.id)
             .collect();
         for id in entries {
-            self.hand_over(&odb, id, ObjectType::Blob)?;
+            hand_over(self.store, &odb, id, ObjectType::Blob)?;
         }
         let mut options = CheckoutBuilder::new();
         options
