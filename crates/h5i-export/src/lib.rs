@@ -28,6 +28,8 @@ mod digest;
 mod escape;
 #[cfg(test)]
 mod fixture;
+#[doc(hidden)]
+pub mod fuzzing;
 mod ignore;
 mod landing;
 mod log;

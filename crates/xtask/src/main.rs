@@ -1,4 +1,4 @@
-//! Tasks of the h5i workspace: `cargo xtask test | bench | examples | tidy`.
+//! Tasks of the h5i workspace: `cargo xtask test | bench | examples | fuzz | tidy`.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::disallowed_methods,
@@ -8,6 +8,7 @@
 
 mod bench;
 mod examples;
+mod fuzz;
 mod needs;
 mod test;
 mod tidy;
@@ -20,6 +21,7 @@ usage: cargo xtask TASK
   test [--quick]   build once, run every test (as root: as root and as an ordinary user)
   bench            h5i beside bare exec and bubblewrap, one run, medians and ratios
   examples         run every example as a reader would
+  fuzz [--seconds N] [TARGET]…   seeds and mutated inputs through every fuzz target
   tidy             what clippy can't check: file lengths, unsafe, names
 ";
 
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
         Some("test") => test::run(&root(), args.iter().any(|arg| arg == "--quick")),
         Some("bench") => bench::run(&root()),
         Some("examples") => examples::run(&root()),
+        Some("fuzz") => fuzz::run(&root(), &args[1..]),
         Some("tidy") => tidy::run(&root()),
         _ => {
             eprint!("{USAGE}");

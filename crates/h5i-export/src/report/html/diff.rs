@@ -144,7 +144,7 @@ enum PrivateKey {
 impl PrivateKey {
     fn after(self, line: &[u8]) -> Self {
         let has = |mark: &[u8]| line.windows(mark.len()).any(|window| window == mark);
-        if has(b"-----BEGIN ") && has(b"PRIVATE KEY-----") {
+        if has(b"-----BEGIN ") && has(b"PRIVATE KEY") {
             Self::Begins
         } else if self == Self::Outside || has(b"-----END ") || line.starts_with(b"@@") {
             Self::Outside
