@@ -49,7 +49,8 @@ impl ReviewedStart {
     pub(crate) fn of(caller: &Caller, spec: &BaseSpec) -> Result<Option<Self>, Failure> {
         let BaseSpec::Bundle(bundle) = spec else { return Ok(None) };
         let directory = caller.directory.join(bundle);
-        let verified = verify_bundle(&directory, None).map_err(|e| mismatch(&e))?;
+        let verified =
+            verify_bundle(&directory, &caller.scratch(), None).map_err(|e| mismatch(&e))?;
         let name = BoxName::new(&verified.index.name)?;
         let origin = Origin::find(caller, &name, &verified)?;
         let home = match caller.repository() {

@@ -173,7 +173,7 @@ impl Landing {
         }
         let beside = host.commondir().join("objects");
         let store = Store::open_beside(base, Some(&beside), scratch)?;
-        let tree = apply(&store, base.tree, &verified.patch).map_err(LandError::Patch)?;
+        let tree = apply(&store, base.tree, verified.patch.reader()).map_err(LandError::Patch)?;
         if tree.to_string() != verified.index.tree {
             return Err(LandError::Tree { named: verified.index.tree.clone(), found: tree });
         }

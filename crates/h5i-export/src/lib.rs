@@ -16,7 +16,7 @@
 //! let reviewed = Export::new(base, ExportPolicy::default(), Path::new("host/scratch"))
 //!     .read(TreeSource::checkout(Path::new("box/work"))?)?
 //!     .review()?;
-//! std::fs::write("patch.diff", &reviewed.patch)?;
+//! std::fs::write("patch.diff", reviewed.patch.to_vec()?)?;
 //! # Ok(())
 //! # }
 //! ```
@@ -33,6 +33,7 @@ pub mod fuzzing;
 mod ignore;
 mod landing;
 mod log;
+mod patch_text;
 mod path;
 mod receipt;
 mod record;
@@ -57,6 +58,7 @@ pub use log::{
     AppendError, ChainError, ChainFault, ChainHead, Line, LogReader, LogWriter, MAX_LINE,
     OpenError, Opened, ReadError, verify_chain,
 };
+pub use patch_text::PatchText;
 pub use path::{
     ExportPath, ExportPathError, MAX_DEPTH, MAX_NAME, MAX_PATH, NameClash, NameSet, PathRule,
 };

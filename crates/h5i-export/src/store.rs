@@ -62,6 +62,9 @@ pub enum StoreError {
     /// The base borrows from more object directories than are followed.
     #[error("the base borrows from more than {MAX_ALTERNATES} object directories")]
     TooManyAlternates,
+    /// The patch can't be kept.
+    #[error("can't write the patch to a temporary file")]
+    Patch(#[source] io::Error),
     /// libgit2 failed.
     #[error("can't {operation}")]
     Git {

@@ -31,7 +31,7 @@ pub(super) fn apply(caller: &Caller, args: &ApplyArgs) -> Result<Answer, Failure
     }
     let host = caller.repository()?;
     let directory = caller.directory.join(&args.bundle);
-    let verified = verify_bundle(&directory, None).map_err(|e| mismatch(&e))?;
+    let verified = verify_bundle(&directory, &caller.scratch(), None).map_err(|e| mismatch(&e))?;
     if args.digest.is_some_and(|asked| asked != verified.bundle) {
         return Err(changed(&format!("the bundle is {}, not the one named", verified.bundle)));
     }

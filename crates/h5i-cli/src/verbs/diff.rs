@@ -11,7 +11,7 @@ use super::{Answer, find};
 use crate::args::{DiffArgs, DiffForm};
 use crate::caller::Caller;
 use crate::changes::{changes_of, kind_name};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::json_bytes::JsonBytes;
 use crate::pager::{self, Paged};
 use crate::patch_text::for_terminal;
@@ -24,10 +24,11 @@ pub(super) fn diff(caller: &Caller, args: &DiffArgs) -> Result<Answer, Failure> 
     let changes = changes_of(&caller.store, &stored, &manifest, &policy, Secrets::Flag)?;
     let (summary, files) = (changes.summary(), changes.files());
     let reviewed = changes.reviewed()?;
+    let patch = reviewed.patch.to_vec().map_err(|e| Failure::new(Kind::Io, &e))?;
     let terminal = rustix::termios::isatty(io::stdout());
     let mut text = match args.form() {
-        DiffForm::Patch if terminal => for_terminal(&reviewed.patch, caller.surroundings.colour),
-        DiffForm::Patch => reviewed.patch.clone(),
+        DiffForm::Patch if terminal => for_terminal(&patch, caller.surroundings.colour),
+        DiffForm::Patch => patch.clone(),
         DiffForm::Stat => stat(&reviewed.changes, &summary).into_bytes(),
         DiffForm::Names => names(&reviewed.changes).into_bytes(),
     };
@@ -36,7 +37,7 @@ pub(super) fn diff(caller: &Caller, args: &DiffArgs) -> Result<Answer, Failure> 
         "base": manifest.base.commit,
         "tree": reviewed.tree.to_string(),
         "files": files,
-        "patch": JsonBytes(reviewed.patch),
+        "patch": JsonBytes(patch),
     });
     if terminal && !args.output.json && pager::show(&caller.surroundings, &text)? == Paged::Shown {
         text.clear();

@@ -20,10 +20,10 @@ pub(super) fn verify(caller: &Caller, args: &VerifyArgs) -> Result<Answer, Failu
     if std::fs::metadata(&directory).is_ok_and(|found| found.is_file()) {
         return alone(&directory);
     }
-    let mut verified = verify_bundle(&directory, None).map_err(|e| mismatch(&e))?;
+    let scratch = caller.scratch();
+    let mut verified = verify_bundle(&directory, &scratch, None).map_err(|e| mismatch(&e))?;
     if let Some(base) = base_of(caller, &verified.index)? {
-        let scratch = caller.store.objects_dir();
-        verified = verify_bundle(&directory, Some((&base, &scratch))).map_err(|e| mismatch(&e))?;
+        verified = verify_bundle(&directory, &scratch, Some(&base)).map_err(|e| mismatch(&e))?;
     }
     answer(&verified)
 }

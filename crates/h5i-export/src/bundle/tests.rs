@@ -92,8 +92,12 @@ impl Case {
         }
     }
 
+    fn scratch(&self) -> PathBuf {
+        self.fixture.path().join("scratch")
+    }
+
     fn verify(&self) -> Result<super::Verified, VerifyError> {
-        verify_bundle(&self.out, Some((&self.fixture.base, &self.fixture.path().join("scratch"))))
+        verify_bundle(&self.out, &self.scratch(), Some(&self.fixture.base))
     }
 
     /// Edits one file, and, where `cover` says so, the digests that stand for it.
@@ -129,7 +133,10 @@ fn a_bundle_as_written_verifies_and_its_patch_applies() {
     let verified = case.verify().expect("as written");
     assert_eq!((verified.bundle, verified.applied), (digest, Applied::Yes));
     assert_eq!(verified.receipt.records.len(), 3);
-    assert_eq!(verify_bundle(&case.out, None).expect("as written").applied, Applied::NoBase);
+    assert_eq!(
+        verify_bundle(&case.out, &case.scratch(), None).expect("as written").applied,
+        Applied::NoBase
+    );
     assert!(names(case.fixture.path()).iter().all(|name| !name.starts_with(".h5i")));
 }
 
@@ -180,7 +187,10 @@ fn a_change_that_covers_its_digests_is_still_found() {
     case.edit(RECEIPT, &old, &new, &[INDEX]);
     let error = case.verify().expect_err("the patch gives another file");
     assert!(matches!(error, VerifyError::Patch(_)), "{error:?}");
-    assert_ne!(verify_bundle(&case.out, None).expect("consistent without a base").bundle, digest);
+    assert_ne!(
+        verify_bundle(&case.out, &case.scratch(), None).expect("consistent without a base").bundle,
+        digest
+    );
 }
 
 #[test]
@@ -266,7 +276,7 @@ fn another_base_is_named() {
         tree.file("other", "x\n");
     });
     let error =
-        verify_bundle(&case.out, Some((&other.base, other.path()))).expect_err("another base");
+        verify_bundle(&case.out, other.path(), Some(&other.base)).expect_err("another base");
     assert!(matches!(error, VerifyError::OtherBase { .. }), "{error:?}");
 }
 

@@ -16,12 +16,16 @@ use crate::apply::{PatchError, apply};
 use crate::digest::Digest;
 use crate::escape::Escaped;
 use crate::log::ChainError;
+use crate::patch_text::PatchText;
 use crate::receipt::{RECEIPT_VERSION, Receipt};
 use crate::record::Event;
 use crate::report::Completeness;
 use crate::store::{Base, Store, StoreError};
 
-/// The largest file of a bundle that is read, in bytes.
+/// The largest patch that is read, in bytes; it goes through memory in pieces. A longer one is not
+/// the one that was written.
+const MAX_PATCH: u64 = 1 << 40;
+/// The largest other file of a bundle that is read, in bytes.
 const MAX_FILE: u64 = 1 << 30;
 
 /// A bundle that is as it was written.
@@ -35,7 +39,7 @@ pub struct Verified {
     /// The receipt, with its chain checked.
     pub receipt: Receipt,
     /// The patch.
-    pub patch: Vec<u8>,
+    pub patch: PatchText,
     /// The report for a person.
     pub report: Vec<u8>,
     /// Whether the patch was applied.
@@ -160,7 +164,8 @@ pub enum VerifyError {
 /// Checks a bundle: its files and their digests, the receipt against bundle.json, the chain of the
 /// records, and, when `base` is given, that the patch gives the named tree.
 ///
-/// `scratch` is a directory of the host for temporary objects; it is used only with a base. Whether
+/// `scratch` is a directory of the host for temporary files. The patch is read once; what was checked
+/// is what [`Verified::patch`] holds, whatever becomes of the bundle. Whether
 /// this is the bundle that was reviewed is for the caller: compare [`Verified::bundle`] with the
 /// digest in the box's log.
 ///
@@ -168,7 +173,8 @@ pub enum VerifyError {
 /// [`VerifyError`] with the first thing that does not match.
 pub fn verify_bundle(
     directory: &Path,
-    base: Option<(&Base, &Path)>,
+    scratch: &Path,
+    base: Option<&Base>,
 ) -> Result<Verified, VerifyError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let at = rustix::fs::open(directory, flags, Mode::empty()).map_err(unreadable(directory))?;
@@ -181,16 +187,18 @@ pub fn verify_bundle(
     if !index.files.keys().map(String::as_str).eq([PATCH, RECEIPT, PAGE, REPORT]) {
         return Err(VerifyError::Files);
     }
+    let same = |file: &'static str, found: Digest| match index.files.get(file) {
+        Some(&written) if written != found => Err(VerifyError::Digest { file, written, found }),
+        Some(_) => Ok(()),
+        None => Err(VerifyError::Files),
+    };
     let checked = |file: &'static str| {
         let content = read(&at, directory, file)?;
-        let found = Digest::of(&content);
-        match index.files.get(file) {
-            Some(&written) if written != found => Err(VerifyError::Digest { file, written, found }),
-            Some(_) => Ok(content),
-            None => Err(VerifyError::Files),
-        }
+        same(file, Digest::of(&content)).map(|()| content)
     };
-    let patch = checked(PATCH)?;
+    let patch = PatchText::keep(open(&at, directory, PATCH)?.take(MAX_PATCH), scratch)
+        .map_err(|source| VerifyError::Io { path: directory.join(PATCH), source })?;
+    same(PATCH, patch.digest())?;
     let report = checked(REPORT)?;
     checked(PAGE)?;
     let receipt: Receipt = parse(RECEIPT, &checked(RECEIPT)?)?;
@@ -199,12 +207,12 @@ pub fn verify_bundle(
     check_alone(&receipt)?;
     let applied = match base {
         None => Applied::NoBase,
-        Some((base, scratch)) => {
+        Some(base) => {
             if base.tree.to_string() != index.base_tree {
                 return Err(VerifyError::OtherBase { bundle: index.base_tree, given: base.tree });
             }
             let store = Store::open(base, scratch)?;
-            let found = apply(&store, base.tree, &patch).map_err(VerifyError::Patch)?;
+            let found = apply(&store, base.tree, patch.reader()).map_err(VerifyError::Patch)?;
             if found.to_string() != index.tree {
                 return Err(VerifyError::Tree { named: index.tree, found });
             }
@@ -302,8 +310,8 @@ fn surplus(at: &OwnedFd, directory: &Path) -> Result<(), VerifyError> {
     Ok(())
 }
 
-/// Reads one file whole; it never waits and follows no link.
-fn read(at: &OwnedFd, directory: &Path, file: &'static str) -> Result<Vec<u8>, VerifyError> {
+/// Opens one file; it never waits and follows no link.
+fn open(at: &OwnedFd, directory: &Path, file: &'static str) -> Result<File, VerifyError> {
     let path = directory.join(OsString::from(file));
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(at, file, flags, Mode::empty()).map_err(unreadable(&path))?;
@@ -311,8 +319,14 @@ fn read(at: &OwnedFd, directory: &Path, file: &'static str) -> Result<Vec<u8>, V
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(VerifyError::NotFile { file, found: "no regular file" });
     }
+    Ok(File::from(opened))
+}
+
+/// Reads one file whole.
+fn read(at: &OwnedFd, directory: &Path, file: &'static str) -> Result<Vec<u8>, VerifyError> {
+    let path = directory.join(OsString::from(file));
     let mut content = Vec::new();
-    File::from(opened)
+    open(at, directory, file)?
         .take(MAX_FILE + 1)
         .read_to_end(&mut content)
         .map_err(|source| VerifyError::Io { path, source })?;

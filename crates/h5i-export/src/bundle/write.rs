@@ -1,7 +1,7 @@
 //! Writing a bundle.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -109,11 +109,11 @@ pub fn write_bundle(
     if directory.file_name().is_none() {
         return Err(BundleError::NoName { path: directory.to_owned() });
     }
-    let patch = &input.report.reviewed.patch[..];
+    let patch = &input.report.reviewed.patch;
     let report = input.report.to_markdown();
     let page = input.report.to_html();
     let digests = Digests {
-        patch: Digest::of(patch),
+        patch: patch.digest(),
         report: Digest::of(report.as_bytes()),
         page: Digest::of(page.as_bytes()),
     };
@@ -143,13 +143,10 @@ pub fn write_bundle(
         .permissions(fs::Permissions::from_mode(0o755))
         .tempdir_in(parent)
         .map_err(failed("make a directory in", parent))?;
-    for (name, content) in [
-        (PATCH, patch),
-        (REPORT, report.as_bytes()),
-        (PAGE, page.as_bytes()),
-        (RECEIPT, &receipt),
-        (INDEX, &index),
-    ] {
+    write_file(&beside.path().join(PATCH), patch.reader())?;
+    for (name, content) in
+        [(REPORT, report.as_bytes()), (PAGE, page.as_bytes()), (RECEIPT, &receipt), (INDEX, &index)]
+    {
         write_file(&beside.path().join(name), content)?;
     }
     sync_directory(beside.path())?;
@@ -211,14 +208,14 @@ fn place(
     beside.close().map_err(failed("remove what was at", directory))
 }
 
-fn write_file(path: &Path, content: &[u8]) -> Result<(), BundleError> {
+fn write_file(path: &Path, mut content: impl io::Read) -> Result<(), BundleError> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o644)
         .open(path)
         .map_err(failed("make", path))?;
-    file.write_all(content).map_err(failed("write", path))?;
+    io::copy(&mut content, &mut file).map_err(failed("write", path))?;
     file.sync_all().map_err(failed("sync", path))
 }
 

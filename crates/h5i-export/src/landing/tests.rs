@@ -1,4 +1,5 @@
 use std::fs;
+use std::path::Path;
 
 use git2::Repository;
 use h5i_policy::{ResolvedPolicy, Tier};
@@ -7,7 +8,7 @@ use super::{LandError, Landing};
 use crate::bundle::{BundleInput, Existing, Verified, verify_bundle, write_bundle};
 use crate::fixture::Fixture;
 use crate::report::ReportInput;
-use crate::{ChainHead, Digest, PathRule};
+use crate::{ChainHead, Digest, PatchText, PathRule};
 
 /// The bundle of what the fixture's box changed, verified.
 fn bundle(fixture: &Fixture) -> Verified {
@@ -35,7 +36,15 @@ fn bundle(fixture: &Fixture) -> Verified {
         head: ChainHead::empty(manifest),
     };
     write_bundle(&out, &input, Existing::Replace).expect("writes");
-    verify_bundle(&out, None).expect("as written")
+    verify_bundle(&out, &fixture.path().join("scratch"), None).expect("as written")
+}
+
+fn text(verified: &Verified) -> String {
+    String::from_utf8(verified.patch.to_vec().expect("reads")).expect("text")
+}
+
+fn kept(patch: &[u8]) -> PatchText {
+    PatchText::keep(patch, Path::new("/nowhere")).expect("small enough for memory")
 }
 
 fn host(fixture: &Fixture) -> Repository {
@@ -77,7 +86,8 @@ fn a_bundle_that_fits_another_base_or_names_another_tree_does_not_land() {
     other.index.tree = "0".repeat(40);
     assert!(matches!(land(&fixture, &other), Err(LandError::Tree { .. })));
     let mut other = good;
-    other.patch.truncate(other.patch.len() / 2);
+    let text = other.patch.to_vec().expect("reads");
+    other.patch = kept(&text[..text.len() / 2]);
     assert!(matches!(land(&fixture, &other), Err(LandError::Patch(_))));
 }
 
@@ -93,7 +103,7 @@ fn a_patch_with_a_name_or_a_link_that_no_export_has_does_not_land() {
     // landing itself, so that nothing but the check stands in the way.
     let forged = |from: &str, to: &str| {
         let mut bad = good.clone();
-        bad.patch = String::from_utf8(bad.patch).expect("text").replace(from, to).into_bytes();
+        bad.patch = kept(text(&bad).replace(from, to).as_bytes());
         match land(&fixture, &bad) {
             Err(LandError::Tree { found, .. }) => bad.index.tree = found.to_string(),
             other => panic!("{other:?}"),
@@ -108,8 +118,8 @@ fn a_patch_with_a_name_or_a_link_that_no_export_has_does_not_land() {
         git2::Oid::hash_object(git2::ObjectType::Blob, content).expect("hashes").to_string()
     };
     let mut bad = good.clone();
-    let text = String::from_utf8(bad.patch).expect("text");
-    bad.patch = text.replace("+a\n\\", "+..\n\\").replace(&id(b"a"), &id(b"..")).into_bytes();
+    let forged = text(&bad).replace("+a\n\\", "+..\n\\").replace(&id(b"a"), &id(b".."));
+    bad.patch = kept(forged.as_bytes());
     match land(&fixture, &bad) {
         Err(LandError::Tree { found, .. }) => bad.index.tree = found.to_string(),
         other => panic!("{other:?}"),

@@ -1,6 +1,7 @@
 //! The patch as a page shows it: bounded, redacted, every byte inert.
 
 use super::html;
+use crate::apply::{FILE, Sections};
 use crate::escape::Escaped;
 use crate::report::phrase::Phrase;
 use crate::report::text::size;
@@ -13,8 +14,6 @@ const MAX_LINES: usize = 1000;
 const MAX_LINE: usize = 2000;
 /// The most bytes of the patch that are shown at all; the rest is in patch.diff.
 const MAX_BYTES: usize = 4 << 20;
-/// How the patch of one file begins. No line of a hunk does, and no line of base 85 has spaces.
-const FILE: &[u8] = b"diff --git ";
 
 pub(super) fn write(page: &mut String, reviewed: &Reviewed) {
     if reviewed.patch.is_empty() {
@@ -22,13 +21,20 @@ pub(super) fn write(page: &mut String, reviewed: &Reviewed) {
     }
     page.push_str("<section>\n<h2>The patch</h2>\n");
     let mut shown = 0;
-    let mut left_out = 0_usize;
-    for (change, text) in halves(&reviewed.changes).zip(files(&reviewed.patch)) {
-        shown += text.len().min(MAX_LINES * MAX_LINE);
-        if shown > MAX_BYTES {
-            left_out += 1;
-            continue;
-        }
+    let mut halves = halves(&reviewed.changes);
+    let mut sections = Sections::new(reviewed.patch.reader());
+    let mut left_out = 0;
+    while let Some(change) = halves.next() {
+        // A patch that can't be read any more is shown as far as it could be; its digest stands in
+        // the receipt.
+        let text = match sections.next() {
+            Some(Ok(section)) if shown + shown_of(&section.text) <= MAX_BYTES => section.text,
+            _ => {
+                left_out = 1 + halves.count();
+                break;
+            }
+        };
+        shown += shown_of(&text);
         let counts = match (change.added, change.removed) {
             (Some(added), Some(removed)) => format!(" +{added} −{removed}"),
             _ => format!(" {}, binary", size(change.bytes)),
@@ -37,7 +43,7 @@ pub(super) fn write(page: &mut String, reviewed: &Reviewed) {
         page.push_str(&format!(
             "<details open>\n<summary>{title}</summary>\n<div class=\"patch\">\n"
         ));
-        file(page, text);
+        file(page, &text);
         page.push_str("</div>\n</details>\n");
     }
     if left_out > 0 {
@@ -54,24 +60,9 @@ fn halves(changes: &[Change]) -> impl Iterator<Item = &Change> {
     })
 }
 
-/// The patch of each file.
-fn files(patch: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut rest = patch;
-    std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
-        }
-        let mut end = 0;
-        for line in rest.split_inclusive(|&byte| byte == b'\n') {
-            if end > 0 && line.starts_with(FILE) {
-                break;
-            }
-            end += line.len();
-        }
-        let (file, after) = rest.split_at(end);
-        rest = after;
-        Some(file)
-    })
+/// How much of a file's patch is shown, at most.
+fn shown_of(text: &[u8]) -> usize {
+    text.len().min(MAX_LINES * MAX_LINE)
 }
 
 fn file(page: &mut String, text: &[u8]) {
