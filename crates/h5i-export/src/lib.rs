@@ -30,6 +30,7 @@ mod escape;
 mod fixture;
 #[doc(hidden)]
 pub mod fuzzing;
+mod home;
 mod ignore;
 mod landing;
 mod log;
@@ -53,6 +54,7 @@ pub use bundle::{
 };
 pub use digest::{Digest, DigestFormError};
 pub use escape::Escaped;
+pub use home::{HomeError, HomeFinding, home_findings};
 pub use landing::{LandError, Landing, Merged, Message};
 pub use log::{
     AppendError, ChainError, ChainFault, ChainHead, Line, LogReader, LogWriter, MAX_LINE,

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use runs::Completeness;
 
+use crate::home::HomeFinding;
 use crate::record::Record;
 use crate::review::Reviewed;
 
@@ -35,6 +36,8 @@ pub struct ReportInput<'a> {
     pub purpose: Option<&'a str>,
     /// What the box could reach, in words that follow "the box could reach".
     pub network: &'a str,
+    /// What in the box's home acts at the next start.
+    pub home: &'a [HomeFinding],
     /// Every record of the log, in order.
     pub records: &'a [Record],
     /// Each mechanism and whether it was on.

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use h5i_confine::State;
 use h5i_export::{
-    BundleError, BundleInput, Digest, Event, Existing, Lane, Mechanism, MechanismState, Record,
-    ReportInput, Secrets, write_bundle,
+    BundleError, BundleInput, Digest, Event, Existing, HomeFinding, Lane, Mechanism,
+    MechanismState, Record, ReportInput, Secrets, home_findings, write_bundle,
 };
 use h5i_policy::{NetMode, ResolvedPolicy, Tier};
 use serde_json::json;
@@ -20,6 +20,7 @@ use crate::failure::{Failure, Kind};
 use crate::path_error::{Action, PathError};
 use crate::receipt_log::{ReceiptLog, records};
 use crate::shown::Shown;
+use crate::store::StoredBox;
 
 pub(super) fn export(caller: &Caller, args: &ExportArgs) -> Result<Answer, Failure> {
     crate::inside::refuse("export")?;
@@ -33,6 +34,7 @@ pub(super) fn export(caller: &Caller, args: &ExportArgs) -> Result<Answer, Failu
     let changes = changes_of(&caller.store, &stored, &manifest, &policy, secrets)?;
     let (summary, files) = (changes.summary(), changes.files());
     let reviewed = changes.reviewed()?;
+    let home = home_of(&stored)?;
     let records = all_records(&stored.host_dir())?;
     let (mechanisms, not_enforced) = match enforcement(caller, &stored, &manifest, &policy)? {
         Some(found) => (found.mechanisms.iter().map(mechanism).collect(), Vec::new()),
@@ -51,6 +53,7 @@ pub(super) fn export(caller: &Caller, args: &ExportArgs) -> Result<Answer, Failu
             policy: &manifest.policy_digest,
             purpose: manifest.purpose.as_deref(),
             network: reach(policy.net.mode),
+            home: &home,
             records: &records,
             enforcement: &mechanisms,
             not_enforced: &not_enforced,
@@ -93,6 +96,14 @@ fn answer(
         .note(format!("bundle   {bundle}"))
         .note(format!("read     {shown}/report.md, or report.html in a browser"))
         .note(format!("apply    h5i box apply {name} --bundle {shown}")))
+}
+
+/// What in the box's home acts at the next start of something in the box.
+///
+/// # Errors
+/// An I/O failure.
+pub(super) fn home_of(stored: &StoredBox) -> Result<Vec<HomeFinding>, Failure> {
+    home_findings(&stored.box_dir().join("home")).map_err(|e| Failure::new(Kind::Io, &e))
 }
 
 fn all_records(host_dir: &std::path::Path) -> Result<Vec<Record>, Failure> {

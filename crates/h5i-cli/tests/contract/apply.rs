@@ -213,7 +213,9 @@ fn a_branch_without_a_commit_gets_its_first_beside_it() {
 #[test]
 fn nothing_that_the_repository_is_configured_to_run_runs() {
     let stand = Stand::with_identity();
-    stand.exported("a", "echo more >> a.txt; echo x > x.txt");
+    // The box names drivers that the host has.
+    let attributes = "echo '* filter=x merge=x diff=x text eol=crlf' > .gitattributes";
+    stand.exported("a", &format!("echo more >> a.txt; echo x > x.txt; {attributes}"));
     let canary = stand.path().join("ran");
     let script = format!("#!/bin/sh\ntouch {}\nexec cat\n", canary.display());
     let program = stand.path().join("program");

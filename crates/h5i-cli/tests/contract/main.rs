@@ -14,6 +14,7 @@ mod disk;
 mod environment;
 mod from_bundle;
 mod gate_words;
+mod home;
 mod inside;
 mod isolation;
 mod life;

@@ -267,6 +267,7 @@ pub(crate) struct BoxStatus {
     pub(crate) purpose: Option<String>,
     pub(crate) runs: u64,
     pub(crate) refused: Vec<RefusedKind>,
+    pub(crate) home: Vec<HomeFile>,
     pub(crate) changed: Vec<ChangedFile>,
     pub(crate) enforcement: Option<Vec<Mechanism>>,
 }
@@ -349,4 +350,11 @@ pub(crate) struct AppliedBundle {
     pub(crate) commit: Option<String>,
     pub(crate) tree: Option<String>,
     pub(crate) conflicts: Vec<Bytes>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HomeFile {
+    pub(crate) path: Bytes,
+    pub(crate) why: String,
 }

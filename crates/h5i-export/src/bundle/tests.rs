@@ -66,6 +66,7 @@ impl Case {
             policy: &digest,
             purpose: None,
             network: "nothing",
+            home: &[],
             records: &records,
             enforcement: &[Mechanism {
                 name: "seccomp".into(),
@@ -331,6 +332,7 @@ fn records_that_do_not_lead_to_the_head_are_refused() {
         policy: "p",
         purpose: None,
         network: "nothing",
+        home: &[],
         records: &[],
         enforcement: &[],
         not_enforced: &[],

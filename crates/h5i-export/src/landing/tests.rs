@@ -23,6 +23,7 @@ fn bundle(fixture: &Fixture) -> Verified {
         policy: &policy.digest().to_string(),
         purpose: None,
         network: "nothing",
+        home: &[],
         records: &[],
         enforcement: &[],
         not_enforced: &[],

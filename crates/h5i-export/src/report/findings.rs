@@ -41,6 +41,10 @@ pub(super) fn findings(input: &ReportInput<'_>) -> Vec<Phrase> {
             FlagKind::Secret { .. } => None,
         }
     }));
+    all.extend(input.home.iter().map(|found| {
+        let path = [&b"~/"[..], &found.path].concat();
+        Phrase::new().strong(path).words(format!(" stands in the box's home: {}.", found.why))
+    }));
     all
 }
 

@@ -59,6 +59,7 @@ fn written(fixture: &Fixture, records: &[Record], form: fn(&ReportInput<'_>) -> 
         policy: "sha256:9b1f",
         purpose: None,
         network: "nothing",
+        home: &[],
         records,
         enforcement: &[
             Mechanism {
