@@ -13,6 +13,7 @@ mod descriptors;
 mod disk;
 mod environment;
 mod from_bundle;
+mod gate_canary;
 mod gate_words;
 mod home;
 mod inside;
