@@ -1,4 +1,4 @@
-//! Tasks of the h5i workspace: `cargo xtask test | bench | examples | figures | fuzz | soak | tidy`.
+//! Tasks of the h5i workspace: `cargo xtask test | bench | examples | figures | fuzz | round-trips | tidy`.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::disallowed_methods,
@@ -11,7 +11,7 @@ mod examples;
 mod figures;
 mod fuzz;
 mod needs;
-mod soak;
+mod round_trips;
 mod test;
 mod tidy;
 
@@ -25,7 +25,7 @@ usage: cargo xtask TASK
   examples         run every example as a reader would
   figures          what an export costs, beside git's own diff: time and peak memory
   fuzz [--seconds N] [TARGET]…   seeds and mutated inputs through every fuzz target
-  soak [--commits N] [REPOSITORY]
+  round-trips [--commits N] [REPOSITORY]
                    box, export, verify and apply for each commit of a history
   tidy             what clippy can't check: file lengths, unsafe, names
 ";
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
         Some("examples") => examples::run(&root()),
         Some("figures") => figures::run(&root()),
         Some("fuzz") => fuzz::run(&root(), &args[1..]),
-        Some("soak") => soak::run(&root(), &args[1..]),
+        Some("round-trips") => round_trips::run(&root(), &args[1..]),
         Some("tidy") => tidy::run(&root()),
         _ => {
             eprint!("{USAGE}");

@@ -27,8 +27,8 @@ pub(crate) fn run(root: &Path, words: &[String]) -> Result<u8> {
     }
     let scratch = tempdir()?;
     let source = asked.repository.clone().unwrap_or_else(|| root.clone());
-    let result = Soak::new(&root.join("target/debug/h5i"), &source, &scratch)
-        .and_then(|soak| soak.all(asked.commits));
+    let result = Ground::new(&root.join("target/debug/h5i"), &source, &scratch)
+        .and_then(|ground| ground.all(asked.commits));
     fs::remove_dir_all(&scratch).context("could not remove the scratch directory")?;
     result
 }
@@ -50,40 +50,40 @@ fn parse(words: &[String]) -> Result<Asked> {
 
 fn tempdir() -> Result<PathBuf> {
     use std::os::unix::fs::PermissionsExt as _;
-    let path = std::env::temp_dir().join(format!("h5i-soak-{}", std::process::id()));
+    let path = std::env::temp_dir().join(format!("h5i-round-trips-{}", std::process::id()));
     fs::create_dir_all(&path)?;
     // A box of root runs under an id of its own and has to get here.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
     Ok(path)
 }
 
-struct Soak {
+struct Ground {
     h5i: PathBuf,
     scratch: PathBuf,
     repository: PathBuf,
 }
 
-impl Soak {
+impl Ground {
     fn new(h5i: &Path, source: &Path, scratch: &Path) -> Result<Self> {
         let source = source.canonicalize().context("could not find the repository")?;
-        let soak = Self {
+        let ground = Self {
             h5i: h5i.to_owned(),
             scratch: scratch.to_owned(),
             repository: scratch.join("repository"),
         };
         fs::create_dir(scratch.join("home"))?;
         let from = source.to_str().context("the repository's path is not UTF-8")?;
-        soak.done(soak.at(scratch, "git").args([
+        ground.done(ground.at(scratch, "git").args([
             "clone",
             "--quiet",
             "--no-hardlinks",
             from,
             "repository",
         ]))?;
-        for (key, value) in [("user.name", "soak"), ("user.email", "soak@example.com")] {
-            soak.git(&["config", key, value])?;
+        for (key, value) in [("user.name", "ground"), ("user.email", "ground@example.com")] {
+            ground.git(&["config", key, value])?;
         }
-        Ok(soak)
+        Ok(ground)
     }
 
     fn all(&self, most: usize) -> Result<u8> {
@@ -113,7 +113,7 @@ impl Soak {
             .at(&self.repository, "git")
             .args(["diff", "--binary", "--full-index", &parent, commit])
             .output()?;
-        let name = "soak";
+        let name = "trip";
         self.h5i(&["box", "create", name, "--set", "export.executables=\"allow\""])?;
         let mut inside = self.at(&self.repository, &self.h5i.display().to_string());
         inside.args(["box", "run", name, "--", "git", "apply", "--allow-empty", "-"]);
@@ -125,7 +125,7 @@ impl Soak {
         if !verified.contains(&tree) || !verified.contains("\"applied\":true") {
             bail!("the bundle has another tree than {tree}: {verified}");
         }
-        let branch = format!("soak/{commit}");
+        let branch = format!("trip/{commit}");
         self.h5i(&["box", "apply", name, "--yes", "--bundle", out, "--branch", &branch])?;
         let applied = self.git(&["rev-parse", &format!("{branch}^{{tree}}")])?;
         if applied != tree {
