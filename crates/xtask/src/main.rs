@@ -1,4 +1,4 @@
-//! Tasks of the h5i workspace: `cargo xtask test | bench | examples | tidy`.
+//! Tasks of the h5i workspace: `cargo xtask test | bench | examples | figures | fuzz | round-trips | tidy`.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::disallowed_methods,
@@ -8,7 +8,10 @@
 
 mod bench;
 mod examples;
+mod figures;
+mod fuzz;
 mod needs;
+mod round_trips;
 mod test;
 mod tidy;
 
@@ -20,6 +23,10 @@ usage: cargo xtask TASK
   test [--quick]   build once, run every test (as root: as root and as an ordinary user)
   bench            h5i beside bare exec and bubblewrap, one run, medians and ratios
   examples         run every example as a reader would
+  figures          what an export costs, beside git's own diff: time and peak memory
+  fuzz [--seconds N] [TARGET]…   seeds and mutated inputs through every fuzz target
+  round-trips [--commits N] [REPOSITORY]
+                   box, export, verify and apply for each commit of a history
   tidy             what clippy can't check: file lengths, unsafe, names
 ";
 
@@ -29,6 +36,9 @@ fn main() -> ExitCode {
         Some("test") => test::run(&root(), args.iter().any(|arg| arg == "--quick")),
         Some("bench") => bench::run(&root()),
         Some("examples") => examples::run(&root()),
+        Some("figures") => figures::run(&root()),
+        Some("fuzz") => fuzz::run(&root(), &args[1..]),
+        Some("round-trips") => round_trips::run(&root(), &args[1..]),
         Some("tidy") => tidy::run(&root()),
         _ => {
             eprint!("{USAGE}");
