@@ -19,7 +19,7 @@ use crate::failure::{Failure, Kind};
 
 pub use box_verbs::{
     BoxVerb, CreateArgs, DiffArgs, DiffForm, ExplainArgs, ExportArgs, GcArgs, ListArgs, LogArgs,
-    ProbeArgs, RmArgs, RunInArgs, StatusArgs,
+    ProbeArgs, RmArgs, RunInArgs, ShellArgs, StatusArgs,
 };
 pub use making::{After, BaseArgs, PolicyArgs, RunArgs};
 pub use policy_verbs::{CheckArgs, PolicyDiffArgs, PolicyVerb, ProfileArgs};

@@ -17,6 +17,7 @@ pub mod creation;
 pub mod envelope;
 pub mod failure;
 pub mod json_bytes;
+mod passing;
 mod path_error;
 pub mod policy_source;
 pub mod receipt_log;

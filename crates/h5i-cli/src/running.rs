@@ -2,24 +2,21 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use h5i_confine::{
-    Command, EventSink, Outcome, Output, PlanError, RefusedCall, Run, RunHandle, SpawnError,
-    StartError, Stdio, Usage,
+    Command, EventSink, Outcome, Output, PlanError, RefusedCall, SpawnError, StartError, Usage,
 };
 use h5i_policy::{Millis, ResolvedPolicy, Tier};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
-use signal_hook::iterator::Signals;
 
 use crate::args::Assignment;
 use crate::box_plan;
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
+use crate::passing::pass;
 use crate::receipt_log::{ReceiptLog, Recorder, RunFacts};
 use crate::store::{BoxLock, Manifest, StoredBox};
-use crate::terminal::RawTerminal;
+use crate::terminal::Attendance;
 use crate::unconfined;
 
 /// What is to be run, and how.
@@ -46,6 +43,8 @@ pub struct Errand<'a> {
 pub enum Capture {
     /// To the caller, as it comes.
     Pass,
+    /// To the caller, whose keyboard is the command's.
+    Converse,
     /// Into the answer, bounded by the policy's `limits.output`.
     Collect,
 }
@@ -66,6 +65,22 @@ pub struct Finished {
     pub stderr: Vec<u8>,
     /// What was refused.
     pub refused: Vec<RefusedCall>,
+    /// Why output could not be delivered to the caller, where that failed.
+    pub undelivered: Option<io::Error>,
+}
+
+impl Finished {
+    /// The exit code of h5i: the run's own, unless that says nothing of output that was lost.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        const SIGPIPE: i32 = 13;
+        let silent = self.outcome.success() || self.outcome == Outcome::Signaled(SIGPIPE);
+        if self.undelivered.is_some() && silent {
+            Kind::Io.exit_code()
+        } else {
+            self.outcome.exit_code()
+        }
+    }
 }
 
 /// Runs a command in a box. The caller holds the box's lock.
@@ -82,16 +97,32 @@ pub fn run(caller: &Caller, errand: &Errand<'_>, _lock: &BoxLock) -> Result<Fini
         policy: errand.manifest.policy_digest.clone(),
     };
     let recorder = Arc::new(Recorder::new(log, facts));
-    let (outcome, usage, stdout, stderr) = if errand.policy.tier == Tier::Workspace {
-        unconfined::run(caller, errand, &recorder)?
-    } else {
-        confined(caller, errand, &recorder)?
-    };
+    let Ended { outcome, usage, stdout, stderr, undelivered } =
+        if errand.policy.tier == Tier::Workspace {
+            unconfined::run(caller, errand, &recorder)?
+        } else {
+            confined(caller, errand, &recorder)?
+        };
     let refused = recorder.refused();
-    Ok(Finished { run: number, outcome, usage, stdout, stderr, refused })
+    Ok(Finished { run: number, outcome, usage, stdout, stderr, refused, undelivered })
 }
 
-type Ended = (Outcome, Usage, Vec<u8>, Vec<u8>);
+/// How a run ended, before its records are looked at.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) outcome: Outcome,
+    pub(crate) usage: Usage,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+    pub(crate) undelivered: Option<io::Error>,
+}
+
+impl Ended {
+    /// With nothing collected, and everything delivered.
+    pub(crate) fn new(outcome: Outcome, usage: Usage) -> Self {
+        Self { outcome, usage, stdout: Vec::new(), stderr: Vec::new(), undelivered: None }
+    }
+}
 
 fn confined(
     caller: &Caller,
@@ -118,7 +149,8 @@ fn confined(
     environment(&mut command, caller, errand, &policy);
     let ended = match errand.output {
         Capture::Collect => collect(&mut command),
-        Capture::Pass => pass(&mut command),
+        Capture::Pass => pass(&mut command, Attendance::Command),
+        Capture::Converse => pass(&mut command, Attendance::Conversation),
     };
     session.end();
     ended
@@ -127,68 +159,7 @@ fn confined(
 fn collect(command: &mut Command<'_>) -> Result<Ended, Failure> {
     let Output { outcome, usage, stdout, stderr, .. } =
         command.output().map_err(|e| spawn_failure(&e))?;
-    Ok((outcome, usage, stdout, stderr))
-}
-
-/// Passes bytes, signals and the terminal through until the run ends.
-fn pass(command: &mut Command<'_>) -> Result<Ended, Failure> {
-    let prepare = |source| spawn_failure(&SpawnError::Prepare { what: "use the terminal", source });
-    let raw = RawTerminal::take().map_err(prepare)?;
-    if let Some(raw) = &raw {
-        command.terminal(raw.size());
-        if !rustix::termios::isatty(io::stderr()) {
-            let stderr = io::stderr().as_fd().try_clone_to_owned().map_err(prepare)?;
-            command.stderr(Stdio::Descriptor(stderr));
-        }
-    }
-    // Held from before the start: a signal that comes with the first output is for the command.
-    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH]).map_err(prepare)?;
-    let mut run = command.spawn().map_err(|e| spawn_failure(&e))?;
-    if let Some(raw) = &raw {
-        let output = io::stdout().as_fd().try_clone_to_owned().map_err(prepare)?;
-        run.carry_terminal(raw.input().map_err(prepare)?, output).map_err(prepare)?;
-    }
-    let forwarding = Forwarding::start(signals, &run, raw.is_some()).map_err(prepare)?;
-    let (outcome, usage) = run.finish();
-    forwarding.stop();
-    drop(raw);
-    Ok((outcome, usage, Vec::new(), Vec::new()))
-}
-
-/// Passes the signals that are meant for the command on to it.
-struct Forwarding {
-    signals: signal_hook::iterator::Handle,
-    thread: std::thread::JoinHandle<()>,
-}
-
-impl Forwarding {
-    fn start(mut signals: Signals, run: &Run, terminal: bool) -> io::Result<Self> {
-        let handle = run.handle()?;
-        let stop = signals.handle();
-        let thread = std::thread::Builder::new()
-            .name("h5i-signals".to_owned())
-            .stack_size(128 * 1024)
-            .spawn(move || forward(&mut signals, &handle, terminal))?;
-        Ok(Self { signals: stop, thread })
-    }
-
-    fn stop(self) {
-        self.signals.close();
-        // A panic of the thread was printed by the panic hook; the run is over either way.
-        self.thread.join().ok();
-    }
-}
-
-fn forward(signals: &mut Signals, run: &RunHandle, terminal: bool) {
-    for signal in signals.forever() {
-        let done = match (signal, terminal) {
-            (SIGWINCH, true) => run.resize(crate::terminal::size_of_output()),
-            (SIGWINCH, false) => Ok(()),
-            (signal, _) => run.signal(signal),
-        };
-        // A run that has just ended needs no signal.
-        done.ok();
-    }
+    Ok(Ended { stdout, stderr, ..Ended::new(outcome, usage) })
 }
 
 /// The environment of a run: the policy's, what it passes on, language and terminal, and what was
@@ -228,7 +199,7 @@ pub fn tighter(policy: Option<Millis>, asked: Option<Millis>) -> Option<Millis> 
 }
 
 /// Says why a run did not start.
-fn spawn_failure(error: &SpawnError) -> Failure {
+pub(crate) fn spawn_failure(error: &SpawnError) -> Failure {
     match error {
         SpawnError::NotFound { .. } => {
             Failure::new(Kind::NotFound, error).hint("a path of the box, or a name in its PATH")

@@ -12,16 +12,18 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::receipt_log::Recorder;
-use crate::running::{Capture, Errand, tighter};
+use crate::running::{Capture, Ended, Errand, tighter};
 use crate::workspace::Workspace;
-
-type Ended = (Outcome, Usage, Vec<u8>, Vec<u8>);
 
 /// Runs a command in the workspace, as the caller, with the caller's files and network in reach.
 ///
 /// # Errors
 /// A failure when nothing was run.
-pub fn run(caller: &Caller, errand: &Errand<'_>, recorder: &Recorder) -> Result<Ended, Failure> {
+pub(crate) fn run(
+    caller: &Caller,
+    errand: &Errand<'_>,
+    recorder: &Recorder,
+) -> Result<Ended, Failure> {
     let [program, args @ ..] = errand.command else {
         return Err(Failure::told(Kind::Usage, "no command was given"));
     };
@@ -69,7 +71,7 @@ pub fn run(caller: &Caller, errand: &Errand<'_>, recorder: &Recorder) -> Result<
     let mut usage = Usage::default();
     usage.wall = started.elapsed();
     recorder.run_ends(outcome, usage)?;
-    Ok((outcome, usage, stdout, stderr))
+    Ok(Ended { stdout, stderr, ..Ended::new(outcome, usage) })
 }
 
 fn wait(child: &mut Child, started: Instant, wall: Option<Duration>) -> std::io::Result<Outcome> {

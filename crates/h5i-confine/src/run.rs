@@ -19,9 +19,11 @@ use crate::event::Event;
 use crate::list::List;
 use crate::outcome::{Outcome, Usage};
 use crate::plan::RunDefaults;
-use crate::pump::{Budget, Pumps};
+use crate::pump::{Budget, OutputHandle, Pumps};
 use crate::session::{RunState, Session, Shared};
 use crate::stdio::StdioPlan;
+use crate::sys;
+use crate::terminal_modes::TerminalModes;
 use crate::wire::{ExecFailure, MSG_START, Message};
 
 /// How long a run's last output may take to reach a slow receiver after the run has ended.
@@ -53,8 +55,9 @@ impl Run {
         self.id
     }
 
-    /// Waits for the end of the run. A session of its own is over when this returns; its output has
-    /// reached its receiver, or the receiver was too slow for half a second.
+    /// Waits for the end of the run. A session of its own is over when this returns. Its output has
+    /// reached its receiver, unless the run was stopped or its deadline came and the receiver was
+    /// too slow for half a second more, or [`RunHandle::abandon_output`] was called.
     pub fn wait(self) -> Outcome {
         self.finish().0
     }
@@ -71,12 +74,18 @@ impl Run {
                 None => break (Outcome::CutOff, Usage::default()),
             }
         };
-        state.runs.remove(&self.id);
+        let deadline = state.runs.remove(&self.id).and_then(|run| run.deadline);
         drop(state);
         if let Some(own) = self.own.take() {
             own.end();
         }
-        self.pumps.finish(Instant::now() + DRAIN);
+        // A program that ended by itself has its output delivered however slow the receiver is, as
+        // a pipe would; one that was stopped has had its time.
+        let patience = match end.0 {
+            Outcome::Exited(_) | Outcome::Signaled(_) => deadline.map(|deadline| deadline + DRAIN),
+            _ => Some(Instant::now() + DRAIN),
+        };
+        self.pumps.finish(patience);
         end
     }
 
@@ -86,7 +95,8 @@ impl Run {
     /// When the terminal's descriptor can't be duplicated.
     pub fn handle(&self) -> io::Result<RunHandle> {
         let terminal = self.terminal.as_ref().map(OwnedFd::try_clone).transpose()?;
-        Ok(RunHandle { id: self.id, shared: Arc::clone(&self.shared), terminal })
+        let (id, shared) = (self.id, Arc::clone(&self.shared));
+        Ok(RunHandle { id, shared, terminal, output: self.pumps.handle() })
     }
 
     /// Carries bytes between the run's terminal and these descriptors until the run ends: `input`
@@ -96,10 +106,23 @@ impl Run {
     /// # Errors
     /// When the run has no terminal, or a descriptor or thread can't be made.
     pub fn carry_terminal(&mut self, input: OwnedFd, output: OwnedFd) -> io::Result<()> {
-        let terminal = self.terminal()?.try_clone()?;
-        let writing = terminal.try_clone()?;
-        self.pumps.start(terminal, output, self.budget.clone())?;
+        let writing = self.terminal()?.try_clone()?;
+        self.carry_terminal_output(output, None)?;
         self.pumps.start_shared(input, writing)
+    }
+
+    /// Carries what the run writes to its terminal, counted by `limits.output`, and leaves what is
+    /// typed to [`RunHandle::type_in`]. `notice`, an event counter, is raised after each part.
+    ///
+    /// # Errors
+    /// When the run has no terminal, or a descriptor or thread can't be made.
+    pub fn carry_terminal_output(
+        &mut self,
+        output: OwnedFd,
+        notice: Option<OwnedFd>,
+    ) -> io::Result<()> {
+        let terminal = self.terminal()?.try_clone()?;
+        self.pumps.start_polled(terminal, output, self.budget.clone(), notice)
     }
 
     fn terminal(&self) -> io::Result<&OwnedFd> {
@@ -113,21 +136,71 @@ pub struct RunHandle {
     id: u64,
     shared: Arc<Shared>,
     terminal: Option<OwnedFd>,
+    output: OutputHandle,
 }
 
 impl RunHandle {
-    /// Sends a signal, by its number, to the run's program.
+    /// Sends a signal, by its number, to the run's program and what it started in its process group
+    /// (to the program alone on kernels before 6.9). With a terminal, `SIGINT`, `SIGQUIT` and
+    /// `SIGTSTP` go to the terminal's foreground, as if typed.
     ///
     /// # Errors
     /// `ESRCH` when it has ended, `EINVAL` for what is no signal.
     pub fn signal(&self, signal: i32) -> io::Result<()> {
-        use rustix::process::{Signal, pidfd_send_signal};
-        let signal = Signal::from_named_raw(signal).ok_or(rustix::io::Errno::INVAL)?;
-        let state = self.shared.state();
-        match state.runs.get(&self.id).and_then(|run| run.pidfd.as_ref()) {
-            Some(pidfd) => Ok(pidfd_send_signal(pidfd, signal)?),
-            None => Err(rustix::io::Errno::SRCH.into()),
+        let mut state = self.shared.state();
+        loop {
+            let over = state.over;
+            let run = state.runs.get(&self.id).filter(|run| run.end.is_none());
+            let run = run.ok_or(rustix::io::Errno::SRCH)?;
+            match (&run.pidfd, &self.terminal, signal) {
+                (None, ..) if over => return Err(rustix::io::Errno::SRCH.into()),
+                // The program was executed, and the news of it are on their way.
+                (None, ..) => {}
+                (_, Some(terminal), libc::SIGINT | libc::SIGQUIT | libc::SIGTSTP) => {
+                    return sys::signal_foreground(terminal.as_fd(), signal);
+                }
+                (Some(pidfd), ..) => return sys::signal_group(pidfd.as_fd(), signal),
+            }
+            state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Types these bytes at the run's terminal; waits while it has no room.
+    ///
+    /// # Errors
+    /// `ENOTTY` when the run has no terminal, `EIO` when nobody has it open any more.
+    pub fn type_in(&self, mut bytes: &[u8]) -> io::Result<()> {
+        let terminal = self.terminal()?;
+        while !bytes.is_empty() {
+            let written = rustix::io::retry_on_intr(|| rustix::io::write(terminal, bytes))?;
+            bytes = &bytes[written..];
+        }
+        Ok(())
+    }
+
+    /// The modes that the run's programs have given its terminal.
+    ///
+    /// # Errors
+    /// `ENOTTY` when the run has no terminal.
+    pub fn terminal_modes(&self) -> io::Result<TerminalModes> {
+        TerminalModes::of(self.terminal()?)
+    }
+
+    /// Gives up what has not reached its receiver yet, once the run has ended: [`Run::finish`]
+    /// returns without it.
+    pub fn abandon_output(&self) {
+        self.output.abandon();
+    }
+
+    /// Why output could not be delivered, if a receiver failed otherwise than by going away: a full
+    /// disk, say. Final once [`Run::finish`] has returned.
+    #[must_use]
+    pub fn output_error(&self) -> Option<io::Error> {
+        self.output.error()
+    }
+
+    fn terminal(&self) -> io::Result<&OwnedFd> {
+        self.terminal.as_ref().ok_or_else(|| io::Error::from(rustix::io::Errno::NOTTY))
     }
 
     /// Tells the run's terminal its size.
@@ -135,7 +208,7 @@ impl RunHandle {
     /// # Errors
     /// `ENOTTY` when the run has no terminal.
     pub fn resize(&self, size: TerminalSize) -> io::Result<()> {
-        let terminal = self.terminal.as_ref().ok_or(rustix::io::Errno::NOTTY)?;
+        let terminal = self.terminal()?;
         let (ws_row, ws_col) = (size.rows, size.columns);
         let size = rustix::termios::Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 };
         Ok(rustix::termios::tcsetwinsize(terminal, size)?)

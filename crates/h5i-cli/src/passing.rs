@@ -1,0 +1,239 @@
+//! Passes bytes, signals and the terminal between the caller and a run.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use h5i_confine::{Command, Run, RunHandle, SpawnError, Stdio};
+use rustix::process::{Signal, getpid, kill_process};
+use rustix::termios::isatty;
+use signal_hook::consts::{
+    SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP, SIGWINCH,
+};
+use signal_hook::iterator::Signals;
+
+use crate::failure::Failure;
+use crate::running::{Ended, spawn_failure};
+use crate::terminal::{Attendance, CallerTerminal, Grip, Keyboard, LineEnds};
+
+/// How long the programs of a box have to end by themselves once the caller's terminal is gone.
+const AFTER_HANG_UP: Duration = Duration::from_secs(2);
+
+/// Passes everything through until the run ends.
+///
+/// # Errors
+/// A failure when nothing was run.
+pub(crate) fn pass(command: &mut Command<'_>, attendance: Attendance) -> Result<Ended, Failure> {
+    let prepare = |source| spawn_failure(&SpawnError::Prepare { what: "use the terminal", source });
+    // Held from before the start: a signal that comes with the first output is for the command.
+    let signals = Signals::new(passed_on().map_err(prepare)?).map_err(prepare)?;
+    let terminal = CallerTerminal::find(attendance).map_err(prepare)?.map(Arc::new);
+    // Whatever happens from here on.
+    let _closing = terminal.clone().map(Closing);
+    if let Some(terminal) = &terminal {
+        command.terminal(terminal.size()).terminal_modes(terminal.modes().map_err(prepare)?);
+        redirect(command).map_err(prepare)?;
+    }
+    let mut run = command.spawn().map_err(|e| spawn_failure(&e))?;
+    let (events, news) = channel();
+    let keyboard = match &terminal {
+        Some(terminal) => Some(carry(&mut run, terminal, &events).map_err(prepare)?),
+        None => None,
+    };
+    let handle = run.handle().map_err(prepare)?;
+    let output = run.handle().map_err(prepare)?;
+    let attendant = Attendant { run: handle, terminal: terminal.clone(), keyboard };
+    let waiting = Waiting::start(signals, events, news, attendant).map_err(prepare)?;
+    let (outcome, usage) = run.finish();
+    waiting.stop();
+    // A terminal that was closed is no failure of its own.
+    let gone = |error: &io::Error| {
+        terminal.is_some() && error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
+    };
+    let undelivered = output.output_error().filter(|error| !gone(error));
+    Ok(Ended { undelivered, ..Ended::new(outcome, usage) })
+}
+
+/// Restores the caller's terminal when it is dropped.
+struct Closing(Arc<CallerTerminal>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// What is no terminal stays what it is, beside a run's terminal.
+fn redirect(command: &mut Command<'_>) -> io::Result<()> {
+    let given = |fd: std::os::fd::BorrowedFd<'_>| -> io::Result<Option<Stdio>> {
+        if isatty(fd) { Ok(None) } else { Ok(Some(Stdio::Descriptor(fd.try_clone_to_owned()?))) }
+    };
+    if let Some(stdin) = given(io::stdin().as_fd())? {
+        command.stdin(stdin);
+    }
+    if let Some(stdout) = given(io::stdout().as_fd())? {
+        command.stdout(stdout);
+    }
+    if let Some(stderr) = given(io::stderr().as_fd())? {
+        command.stderr(stderr);
+    }
+    Ok(())
+}
+
+fn carry(
+    run: &mut Run,
+    terminal: &Arc<CallerTerminal>,
+    events: &Sender<Event>,
+) -> io::Result<Keyboard> {
+    let counter = Keyboard::counter()?;
+    // Before the first byte is shown.
+    if terminal.grip() == Grip::Whole {
+        terminal.take(LineEnds::Box);
+    }
+    run.carry_terminal_output(terminal.output()?, Some(counter.try_clone()?))?;
+    let events = events.clone();
+    Keyboard::start(Arc::clone(terminal), run.handle()?, counter, move || {
+        // Nobody waits any more when this fails.
+        events.send(Event::HungUp).ok();
+    })
+}
+
+/// The signals that h5i passes on: all but those that its own caller had ignored, as `nohup` does
+/// with SIGHUP and a shell with SIGINT for what it starts in the background.
+fn passed_on() -> io::Result<Vec<i32>> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let ignored = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0);
+    let all = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT];
+    Ok(all.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0).collect())
+}
+
+/// What happens while a run is waited for.
+enum Event {
+    Signal(i32),
+    HungUp,
+    Over,
+}
+
+/// The threads that attend to a run while it is waited for.
+struct Waiting {
+    signals: signal_hook::iterator::Handle,
+    events: Sender<Event>,
+    threads: [std::thread::JoinHandle<()>; 2],
+}
+
+impl Waiting {
+    fn start(
+        mut signals: Signals,
+        events: Sender<Event>,
+        news: Receiver<Event>,
+        attendant: Attendant,
+    ) -> io::Result<Self> {
+        let stop = signals.handle();
+        let thread =
+            |name: &str| std::thread::Builder::new().name(name.to_owned()).stack_size(128 * 1024);
+        let heard = events.clone();
+        let listening = thread("h5i-signals").spawn(move || {
+            for signal in signals.forever() {
+                // Nobody waits any more when this fails.
+                heard.send(Event::Signal(signal)).ok();
+            }
+        })?;
+        let attending = thread("h5i-attendant").spawn(move || attendant.attend(&news))?;
+        Ok(Self { signals: stop, events, threads: [listening, attending] })
+    }
+
+    fn stop(self) {
+        self.signals.close();
+        self.events.send(Event::Over).ok();
+        for thread in self.threads {
+            // A panic of the thread was printed by the panic hook; the run is over either way.
+            thread.join().ok();
+        }
+    }
+}
+
+/// Does what signals ask for.
+struct Attendant {
+    run: RunHandle,
+    terminal: Option<Arc<CallerTerminal>>,
+    keyboard: Option<Keyboard>,
+}
+
+impl Attendant {
+    fn attend(&self, news: &Receiver<Event>) {
+        let mut hung_up = false;
+        loop {
+            let event = if hung_up {
+                news.recv_timeout(AFTER_HANG_UP)
+            } else {
+                news.recv().map_err(|_gone| RecvTimeoutError::Disconnected)
+            };
+            match event {
+                Ok(Event::Signal(SIGHUP) | Event::HungUp) if self.terminal.is_some() => {
+                    if !hung_up {
+                        self.send(SIGHUP);
+                        self.send(SIGCONT);
+                    }
+                    hung_up = true;
+                }
+                Ok(Event::Signal(signal)) => self.signal(signal),
+                Ok(Event::HungUp) => {}
+                Ok(Event::Over) | Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.send(SIGKILL);
+                    hung_up = false;
+                }
+            }
+        }
+    }
+
+    fn signal(&self, signal: i32) {
+        match (signal, &self.terminal) {
+            (SIGWINCH, Some(terminal)) => {
+                // A run that has just ended needs no size.
+                self.run.resize(terminal.size()).ok();
+            }
+            (SIGWINCH, None) => {}
+            (SIGTSTP, _) => self.suspend(),
+            (SIGCONT, _) => self.resume(),
+            _ => self.send(signal),
+        }
+    }
+
+    /// Passes a signal on. One that finds no program any more is for h5i, which still delivers what
+    /// the program wrote.
+    fn send(&self, signal: i32) {
+        let over = Some(rustix::io::Errno::SRCH.raw_os_error());
+        if let Err(error) = self.run.signal(signal)
+            && error.raw_os_error() == over
+            && signal != SIGCONT
+        {
+            self.run.abandon_output();
+        }
+    }
+
+    /// Stops, with what was started, as any job of a shell does.
+    fn suspend(&self) {
+        self.send(SIGSTOP);
+        if let Some(terminal) = &self.terminal {
+            terminal.give_back();
+        }
+        // This process may signal itself.
+        kill_process(getpid(), Signal::STOP).ok();
+    }
+
+    /// Goes on after a stop, in the foreground or not.
+    fn resume(&self) {
+        self.send(SIGCONT);
+        if let (Some(terminal), Some(keyboard)) = (&self.terminal, &self.keyboard) {
+            self.run.resize(terminal.size()).ok();
+            keyboard.look();
+        }
+    }
+}
