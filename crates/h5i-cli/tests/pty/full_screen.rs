@@ -6,11 +6,11 @@ use crate::seat::{Seat, with_box};
 
 #[test]
 fn an_editor_opens_edits_and_saves() {
-    if !have("an_editor_opens_edits_and_saves", Need::Program("/usr/bin/vim")) {
+    if !have("an_editor_opens_edits_and_saves", Need::Program("/usr/bin/vi")) {
         return;
     }
     let stand = with_box();
-    let mut seat = Seat::h5i(&stand, &["box", "shell", "a", "--", "vim", "-u", "NONE", "a.txt"]);
+    let mut seat = Seat::h5i(&stand, &["box", "shell", "a", "--", "vi", "-u", "NONE", "a.txt"]);
     seat.expect("one and more");
     seat.type_in("Onew first line\x1b:wq\r");
     assert_eq!(seat.end().0, 0);
