@@ -1,4 +1,4 @@
-//! Tasks of the h5i workspace: `cargo xtask test | bench | examples | tidy`.
+//! Tasks of the h5i workspace: `cargo xtask test | bench | soak | builds | examples | tidy`.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::disallowed_methods,
@@ -9,6 +9,7 @@
 mod bench;
 mod examples;
 mod needs;
+mod soak;
 mod test;
 mod tidy;
 
@@ -19,6 +20,7 @@ const USAGE: &str = "\
 usage: cargo xtask TASK
   test [--quick]   build once, run every test (as root: as root and as an ordinary user)
   bench            h5i beside bare exec and bubblewrap, one run, medians and ratios
+  soak [N [SEED]]  kill h5i at N random moments (200) on each back end; nothing may survive
   examples         run every example as a reader would
   tidy             what clippy can't check: file lengths, unsafe, names
 ";
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
     let result = match args.first().map(String::as_str) {
         Some("test") => test::run(&root(), args.iter().any(|arg| arg == "--quick")),
         Some("bench") => bench::run(&root()),
+        Some("soak") => soak::run(&root(), &args[1..]),
         Some("examples") => examples::run(&root()),
         Some("tidy") => tidy::run(&root()),
         _ => {
