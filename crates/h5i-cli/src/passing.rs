@@ -21,39 +21,55 @@ use crate::terminal::{Attendance, CallerTerminal, Grip, Keyboard, LineEnds};
 /// How long the programs of a box have to end by themselves once the caller's terminal is gone.
 const AFTER_HANG_UP: Duration = Duration::from_secs(2);
 
-/// Passes everything through until the run ends.
-///
-/// # Errors
-/// A failure when nothing was run.
-pub(crate) fn pass(command: &mut Command<'_>, attendance: Attendance) -> Result<Ended, Failure> {
-    let prepare = |source| spawn_failure(&SpawnError::Prepare { what: "use the terminal", source });
-    // Held from before the start: a signal that comes with the first output is for the command.
-    let signals = Signals::new(passed_on().map_err(prepare)?).map_err(prepare)?;
-    let terminal = CallerTerminal::find(attendance).map_err(prepare)?.map(Arc::new);
-    // Whatever happens from here on.
-    let _closing = terminal.clone().map(Closing);
-    if let Some(terminal) = &terminal {
-        command.terminal(terminal.size()).terminal_modes(terminal.modes().map_err(prepare)?);
-        redirect(command).map_err(prepare)?;
+/// The caller's terminal and signals, held for a run. Dropping it gives the terminal back.
+pub(crate) struct Foreground {
+    signals: Signals,
+    terminal: Option<Closing>,
+}
+
+impl Foreground {
+    /// Holds them from before the start: a signal that comes with the first output is for the
+    /// command.
+    ///
+    /// # Errors
+    /// A failure that says what the terminal or the signals refused.
+    pub(crate) fn take(attendance: Attendance) -> Result<Self, Failure> {
+        let signals = passed_on().and_then(Signals::new).map_err(terminal_failure)?;
+        let terminal = CallerTerminal::find(attendance).map_err(terminal_failure)?;
+        Ok(Self { signals, terminal: terminal.map(|terminal| Closing(Arc::new(terminal))) })
     }
-    let mut run = command.spawn().map_err(|e| spawn_failure(&e))?;
-    let (events, news) = channel();
-    let keyboard = match &terminal {
-        Some(terminal) => Some(carry(&mut run, terminal, &events).map_err(prepare)?),
-        None => None,
-    };
-    let handle = run.handle().map_err(prepare)?;
-    let output = run.handle().map_err(prepare)?;
-    let attendant = Attendant { run: handle, terminal: terminal.clone(), keyboard };
-    let waiting = Waiting::start(signals, events, news, attendant).map_err(prepare)?;
-    let (outcome, usage) = run.finish();
-    waiting.stop();
-    // A terminal that was closed is no failure of its own.
-    let gone = |error: &io::Error| {
-        terminal.is_some() && error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
-    };
-    let undelivered = output.output_error().filter(|error| !gone(error));
-    Ok(Ended { undelivered, ..Ended::new(outcome, usage) })
+
+    /// Passes bytes, signals and the terminal through until the run ends.
+    ///
+    /// # Errors
+    /// A failure when nothing was run.
+    pub(crate) fn pass(self, command: &mut Command<'_>) -> Result<Ended, Failure> {
+        let Self { signals, terminal: closing } = self;
+        let terminal = closing.as_ref().map(|closing| &closing.0);
+        if let Some(terminal) = terminal {
+            prepare(command, terminal).map_err(terminal_failure)?;
+        }
+        let mut run = command.spawn().map_err(|e| spawn_failure(&e))?;
+        let (events, news) = channel();
+        let keyboard = terminal.map(|terminal| carry(&mut run, terminal, &events)).transpose();
+        let keyboard = keyboard.map_err(terminal_failure)?;
+        let output = run.handle().map_err(terminal_failure)?;
+        let handle = run.handle().map_err(terminal_failure)?;
+        let attendant = Attendant { run: handle, terminal: terminal.cloned(), keyboard };
+        let waiting = Waiting::start(signals, events, news, attendant).map_err(terminal_failure)?;
+        let (outcome, usage) = run.finish();
+        waiting.stop();
+        // A terminal that was closed is no failure of its own.
+        let gone = |error: &io::Error| {
+            terminal.is_some() && error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
+        };
+        let undelivered = output.output_error().filter(|error| !gone(error));
+        Ok(Ended { undelivered, ..Ended::new(outcome, usage) })
+    }
+}
+
+fn terminal_failure(source: io::Error) -> Failure {
+    spawn_failure(&SpawnError::Prepare { what: "use the terminal", source })
 }
 
 /// Restores the caller's terminal when it is dropped.
@@ -65,8 +81,10 @@ impl Drop for Closing {
     }
 }
 
-/// What is no terminal stays what it is, beside a run's terminal.
-fn redirect(command: &mut Command<'_>) -> io::Result<()> {
+/// Gives a run a terminal of the size and modes of the caller's; what is no terminal stays what it
+/// is.
+fn prepare(command: &mut Command<'_>, terminal: &CallerTerminal) -> io::Result<()> {
+    command.terminal(terminal.size()).terminal_modes(terminal.modes()?);
     let given = |fd: std::os::fd::BorrowedFd<'_>| -> io::Result<Option<Stdio>> {
         if isatty(fd) { Ok(None) } else { Ok(Some(Stdio::Descriptor(fd.try_clone_to_owned()?))) }
     };
@@ -120,11 +138,11 @@ enum Event {
     Over,
 }
 
-/// The threads that attend to a run while it is waited for.
+/// The threads that attend to a run while it is waited for. They end by themselves soon after they
+/// are told; nothing is gained by waiting for that.
 struct Waiting {
     signals: signal_hook::iterator::Handle,
     events: Sender<Event>,
-    threads: [std::thread::JoinHandle<()>; 2],
 }
 
 impl Waiting {
@@ -138,23 +156,20 @@ impl Waiting {
         let thread =
             |name: &str| std::thread::Builder::new().name(name.to_owned()).stack_size(128 * 1024);
         let heard = events.clone();
-        let listening = thread("h5i-signals").spawn(move || {
+        thread("h5i-signals").spawn(move || {
             for signal in signals.forever() {
                 // Nobody waits any more when this fails.
                 heard.send(Event::Signal(signal)).ok();
             }
         })?;
-        let attending = thread("h5i-attendant").spawn(move || attendant.attend(&news))?;
-        Ok(Self { signals: stop, events, threads: [listening, attending] })
+        thread("h5i-attendant").spawn(move || attendant.attend(&news))?;
+        Ok(Self { signals: stop, events })
     }
 
     fn stop(self) {
         self.signals.close();
+        // One that has ended needs no word.
         self.events.send(Event::Over).ok();
-        for thread in self.threads {
-            // A panic of the thread was printed by the panic hook; the run is over either way.
-            thread.join().ok();
-        }
     }
 }
 

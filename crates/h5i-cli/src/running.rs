@@ -13,7 +13,7 @@ use crate::args::Assignment;
 use crate::box_plan;
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
-use crate::passing::pass;
+use crate::passing::Foreground;
 use crate::receipt_log::{ReceiptLog, Recorder, RunFacts};
 use crate::store::{BoxLock, Manifest, StoredBox};
 use crate::terminal::Attendance;
@@ -88,23 +88,29 @@ impl Finished {
 /// # Errors
 /// A failure when nothing was run; its exit code is 125, 126 or 127 by [`spawn_exit_code`].
 pub fn run(caller: &Caller, errand: &Errand<'_>, _lock: &BoxLock) -> Result<Finished, Failure> {
+    if errand.policy.tier == Tier::Workspace {
+        let recorder = Arc::new(recorder(errand)?);
+        let ended = unconfined::run(caller, errand, &recorder)?;
+        return Ok(finished(&recorder, ended));
+    }
+    confined(caller, errand)
+}
+
+fn recorder(errand: &Errand<'_>) -> Result<Recorder, Failure> {
     let log = ReceiptLog::open(errand.stored)?;
-    let number = log.next_run()?;
     let facts = RunFacts {
-        number,
+        number: log.next_run()?,
         argv: errand.command.to_vec(),
         tier: errand.policy.tier.to_string(),
-        policy: errand.manifest.policy_digest.clone(),
+        policy: errand.manifest.policy_digest.to_string(),
     };
-    let recorder = Arc::new(Recorder::new(log, facts));
-    let Ended { outcome, usage, stdout, stderr, undelivered } =
-        if errand.policy.tier == Tier::Workspace {
-            unconfined::run(caller, errand, &recorder)?
-        } else {
-            confined(caller, errand, &recorder)?
-        };
-    let refused = recorder.refused();
-    Ok(Finished { run: number, outcome, usage, stdout, stderr, refused, undelivered })
+    Ok(Recorder::new(log, facts))
+}
+
+fn finished(recorder: &Recorder, ended: Ended) -> Finished {
+    let Ended { outcome, usage, stdout, stderr, undelivered } = ended;
+    let (run, refused) = (recorder.run(), recorder.refused());
+    Finished { run, outcome, usage, stdout, stderr, refused, undelivered }
 }
 
 /// How a run ended, before its records are looked at.
@@ -124,11 +130,7 @@ impl Ended {
     }
 }
 
-fn confined(
-    caller: &Caller,
-    errand: &Errand<'_>,
-    recorder: &Arc<Recorder>,
-) -> Result<Ended, Failure> {
+fn confined(caller: &Caller, errand: &Errand<'_>) -> Result<Finished, Failure> {
     let mut policy = errand.policy.clone();
     policy.limits.wall = tighter(policy.limits.wall, errand.timeout);
     let mut objects = Vec::new();
@@ -139,21 +141,29 @@ fn confined(
     let layout =
         box_plan::layout(&caller.store, &errand.stored.box_dir(), &mounts, errand.manifest.host_id);
     let plan = box_plan::plan(&policy, &layout)?;
-    let sink: Arc<dyn EventSink> = Arc::<Recorder>::clone(recorder);
-    let session = plan.start(sink).map_err(|e| spawn_failure(&SpawnError::Session(e)))?;
+    let started = |e| spawn_failure(&SpawnError::Session(e));
+    let launched = plan.launch().map_err(started)?;
+    // While the stage builds the box. Nothing of the box runs before the log is open.
+    let recorder = Arc::new(recorder(errand)?);
+    let foreground = match errand.output {
+        Capture::Pass => Some(Foreground::take(Attendance::Command)?),
+        Capture::Converse => Some(Foreground::take(Attendance::Conversation)?),
+        Capture::Collect => None,
+    };
+    let sink: Arc<dyn EventSink> = Arc::<Recorder>::clone(&recorder);
+    let session = launched.session(sink).map_err(started)?;
     let [program, args @ ..] = errand.command else {
         return Err(Failure::told(Kind::Usage, "no command was given"));
     };
     let mut command = session.command(program);
     command.args(args);
     environment(&mut command, caller, errand, &policy);
-    let ended = match errand.output {
-        Capture::Collect => collect(&mut command),
-        Capture::Pass => pass(&mut command, Attendance::Command),
-        Capture::Converse => pass(&mut command, Attendance::Conversation),
+    let ended = match foreground {
+        None => collect(&mut command),
+        Some(foreground) => foreground.pass(&mut command),
     };
     session.end();
-    ended
+    Ok(finished(&recorder, ended?))
 }
 
 fn collect(command: &mut Command<'_>) -> Result<Ended, Failure> {

@@ -57,6 +57,11 @@ impl List {
         self.step = step;
     }
 
+    /// The step that calls are added for.
+    pub(crate) fn current_step(&self) -> u32 {
+        self.step
+    }
+
     /// The slot of the `index`th received descriptor.
     pub(crate) fn received(&self, index: u16) -> Slot {
         debug_assert!(index < self.received);

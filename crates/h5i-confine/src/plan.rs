@@ -11,9 +11,10 @@ use crate::error::{PlanError, StartError};
 use crate::event::{EventSink, NoSink};
 use crate::host::{HostFacts, UserNamespaces};
 use crate::landlock;
+use crate::launched::Launched;
 use crate::layout::{BOX_ID, HOME, Layout, WORKSPACE};
 use crate::prepared::{self, Shape};
-use crate::root;
+use crate::root::{self, Root};
 use crate::seccomp;
 use crate::session::Session;
 use crate::step::{NetworkNamespace, Step};
@@ -29,7 +30,7 @@ pub struct SocketSlot(pub(crate) u32);
 /// by [`PlanError`]. Making a plan starts nothing and writes nothing.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    steps: Vec<Step>,
+    steps: Arc<Vec<Step>>,
     enforcement: Enforcement,
     pub(crate) runs: Arc<RunDefaults>,
     pub(crate) root_caller: bool,
@@ -103,17 +104,18 @@ impl Plan {
         steps.push(Step::DetachMounts);
         steps.push(Step::Hostname { name: "box".to_owned() });
         let mut prepared_root = None;
-        let (root, writable) = root::steps(policy, layout, facts)?;
+        let Root { steps: root, writable, copies } = root::plan(policy, layout, facts)?;
         let binds = root.iter().filter(|s| matches!(s, Step::Bind { .. })).count();
         enforcement.add("private root", State::On, format!("{binds} mounts granted"));
         let root = match &layout.prepared_roots {
             Some(cache) => {
-                let (shape, rest) = prepared::split(root);
+                let (shape, rest) = prepared::split(root, &copies);
                 let name = shape.name();
                 let source = cache.join(&name);
                 let paths = shape.paths().map(Path::to_owned).collect();
+                let copies = shape.copies();
                 prepared_root = Some((cache.clone(), name, shape));
-                let first = Step::PreparedRoot { source, paths };
+                let first = Step::PreparedRoot { source, paths, copies };
                 let rest = rest.into_iter().filter(|step| *step != Step::EmptyRoot);
                 std::iter::once(first).chain(rest).collect()
             }
@@ -121,7 +123,7 @@ impl Plan {
         };
         steps.extend(root);
         if network == NetworkNamespace::Own {
-            steps.extend([Step::EnterNetwork, Step::LoopbackUp]);
+            steps.push(Step::EnterNetwork);
         }
         let limits = limits(&policy.limits);
         enforce_limits(&policy.limits, &limits, &mut enforcement);
@@ -148,7 +150,7 @@ impl Plan {
         steps.push(Step::SystemCallFilter { program });
         steps.push(Step::Serve);
         Ok(Self {
-            steps,
+            steps: Arc::new(steps),
             enforcement,
             runs: Arc::new(RunDefaults {
                 limits: policy.limits.clone(),
@@ -164,7 +166,7 @@ impl Plan {
     /// A plan of these steps alone, for the probe.
     pub(crate) fn of_steps(steps: Vec<Step>, limits: Limits) -> Self {
         Self {
-            steps,
+            steps: Arc::new(steps),
             enforcement: Enforcement::default(),
             runs: Arc::new(RunDefaults { limits, environment: Vec::new(), owner: None }),
             root_caller: false,
@@ -177,6 +179,10 @@ impl Plan {
     #[must_use]
     pub fn steps(&self) -> &[Step] {
         &self.steps
+    }
+
+    pub(crate) fn shared_steps(&self) -> Arc<Vec<Step>> {
+        Arc::clone(&self.steps)
     }
 
     /// What is enforced, mechanism by mechanism.
@@ -195,16 +201,27 @@ impl Plan {
             .iter()
             .position(|step| matches!(step, Step::DropCapabilities { .. }))
             .unwrap_or(self.steps.len());
-        self.steps.insert(place, Step::Socket { domain, kind, protocol, tag });
+        Arc::make_mut(&mut self.steps).insert(place, Step::Socket { domain, kind, protocol, tag });
         SocketSlot(tag)
     }
 
-    /// Starts a session: the stage and the box's init, ready for runs. Observations go to `sink`.
+    /// Starts a session and returns when every step is done. Observations go to `sink`.
     ///
     /// # Errors
     /// [`StartError`]; a failing step is named with its errno.
     pub fn start(&self, sink: Arc<dyn EventSink>) -> Result<Session, StartError> {
-        Session::start(self, sink)
+        let session = self.launch()?.session(sink)?;
+        session.wait_ready()?;
+        Ok(session)
+    }
+
+    /// Has the stage begin with the steps, and returns meanwhile: the caller can do something else
+    /// before it asks for the session.
+    ///
+    /// # Errors
+    /// [`StartError`] when the stage can't be started.
+    pub fn launch(&self) -> Result<Launched<'_>, StartError> {
+        Launched::launch(self)
     }
 
     /// A run with a session of its own: everything it started is gone when it is waited for.

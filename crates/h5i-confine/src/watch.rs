@@ -22,12 +22,12 @@ const ACCOUNTING: Duration = Duration::from_millis(250);
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Runs until the box is gone; then every run has an end.
-pub(crate) fn run(shared: &Shared, listener: Option<OwnedFd>, limits: &Limits) {
+pub(crate) fn run(shared: &Shared, mut listener: Option<OwnedFd>, limits: &Limits) {
     let mut refusals = Refusals::new(shared.started);
-    let mut next_accounting = Instant::now();
+    let mut next_accounting = Instant::now() + ACCOUNTING;
     loop {
         let timeout = timeout(shared, limits, next_accounting);
-        let ready = wait(shared, listener.as_ref(), timeout);
+        let ready = wait(shared, &mut listener, timeout);
         let Ok(ready) = ready else { break };
         if ready.listener
             && let Some(listener) = &listener
@@ -63,7 +63,7 @@ struct Ready {
 
 fn wait(
     shared: &Shared,
-    listener: Option<&OwnedFd>,
+    listener: &mut Option<OwnedFd>,
     timeout: Option<Duration>,
 ) -> rustix::io::Result<Ready> {
     let mut fds = vec![
@@ -71,7 +71,7 @@ fn wait(
         PollFd::new(&shared.wake, PollFlags::IN),
         PollFd::new(&shared.stage, PollFlags::IN),
     ];
-    if let Some(listener) = listener {
+    if let Some(listener) = listener.as_ref() {
         fds.push(PollFd::new(listener, PollFlags::IN));
     }
     let timeout = timeout.map(|t| Timespec {
@@ -84,14 +84,18 @@ fn wait(
     }
     let (control, woken, stage) =
         (!fds[0].revents().is_empty(), !fds[1].revents().is_empty(), !fds[2].revents().is_empty());
-    // The listener hangs up when the last process of its filter is gone; then only the stage's end
-    // is left to wait for.
-    let listener = fds.get(3).is_some_and(|fd| fd.revents().contains(PollFlags::IN));
+    let of_listener = fds.get(3).map_or(PollFlags::empty(), |fd: &PollFd<'_>| fd.revents());
+    let asked = of_listener.contains(PollFlags::IN);
+    if !asked && !of_listener.is_empty() {
+        // It hangs up when the last process of its filter is gone, and would be ready for ever;
+        // then only the stage's end is left to wait for.
+        *listener = None;
+    }
     if woken {
         let mut counter = [0u8; 8];
         rustix::io::read(&shared.wake, &mut counter).ok();
     }
-    Ok(Ready { control, listener, stage })
+    Ok(Ready { control, listener: asked, stage })
 }
 
 fn timeout(shared: &Shared, limits: &Limits, accounting: Instant) -> Option<Duration> {
@@ -118,6 +122,7 @@ fn hear(
     match message.kind {
         MSG_STARTED => {
             if let Some(run) = shared.state().runs.get_mut(&message.run) {
+                run.forked = true;
                 run.pidfd = fds.pop();
             }
             let pid = u32::try_from(message.value).unwrap_or(0);
@@ -263,4 +268,40 @@ fn finish(shared: &Shared, refusals: &mut Refusals) {
 
 fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Condvar, Mutex};
+
+    use rustix::event::{EventfdFlags, eventfd};
+    use rustix::pipe::pipe;
+
+    use super::*;
+    use crate::event::NoSink;
+    use crate::session::State;
+
+    #[test]
+    fn a_listener_that_hung_up_is_not_waited_for_again() {
+        let event = |value| eventfd(value, EventfdFlags::NONBLOCK).unwrap();
+        let shared = Shared {
+            control: event(0),
+            wake: event(0),
+            stage: event(0),
+            sink: Arc::new(NoSink),
+            started: Instant::now(),
+            changed: Condvar::new(),
+            state: Mutex::new(State::default()),
+        };
+        // The end of a pipe hangs up as a listener does: for ever.
+        let (hung_up, writer) = pipe().unwrap();
+        let mut listener = Some(hung_up);
+        rustix::io::write(&writer, b"x").unwrap();
+        assert!(wait(&shared, &mut listener, None).unwrap().listener);
+        assert!(listener.is_some(), "one that asks is kept");
+        rustix::io::read(listener.as_ref().unwrap(), &mut [0u8; 1]).unwrap();
+        drop(writer);
+        assert!(!wait(&shared, &mut listener, None).unwrap().listener);
+        assert!(listener.is_none());
+    }
 }

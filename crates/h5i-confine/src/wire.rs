@@ -57,9 +57,9 @@ pub(crate) const ARG_POINTER: u8 = 1;
 /// The argument is a slot; the call gets the descriptor in it.
 pub(crate) const ARG_SLOT: u8 = 2;
 
-/// The stage forks: the child goes on with the list as the box's init; the stage keeps watch. With
-/// `args[2]` set, the stage first makes a network namespace and sends it over the socket in slot
-/// `args[0]`; `args[1]` is a slot with its own `/proc/self/ns`.
+/// The stage forks: the child goes on with the list as the box's init; the stage does errands for
+/// it over the socket in slot `args[0]`, then keeps watch. With `args[2]` set, the first errand is
+/// to make a network namespace and send it; `args[1]` is a slot with its own `/proc/self/ns`.
 pub(crate) const OP_BECOME_INIT: u32 = 0xffff_0001;
 /// Writes the descriptor of slot `args[0]` as an `i32` at offset `args[1]`.
 pub(crate) const OP_PATCH_FD: u32 = 0xffff_0002;
@@ -74,6 +74,11 @@ pub(crate) const OP_EXEC: u32 = 0xffff_0005;
 pub(crate) const OP_ENTER_NETWORK: u32 = 0xffff_0008;
 /// Puts the descriptor that stands as an `i32` at offset `args[0]` into the result's slot.
 pub(crate) const OP_LOAD_FD: u32 = 0xffff_0009;
+/// Has the stage unmount the host's root: sends it the descriptor in slot `args[1]` over the socket
+/// in slot `args[0]`.
+pub(crate) const OP_LEAVE_HOST: u32 = 0xffff_000a;
+/// Waits until the stage has done that.
+pub(crate) const OP_HOST_LEFT: u32 = 0xffff_000b;
 /// Ends the process with code 0.
 pub(crate) const OP_DONE: u32 = 0xffff_0007;
 /// Fails with the errno that the `OP_EXEC`s before it kept.

@@ -9,6 +9,7 @@
 
 mod init;
 mod list;
+mod leaving;
 mod network;
 mod socket;
 mod sys;
@@ -20,7 +21,7 @@ use list::{Failure, List, Next, Slots};
 use sys::{PIDFD_OPEN, nr};
 use wire::{
     CONTROL_FD, LIST_FD, MAX_FDS, MSG_DESCRIPTOR, MSG_FAILED, MSG_READY, MSG_SLOTS, Message,
-    OP_BECOME_INIT, OP_ENTER_NETWORK, OP_HAND_OUT, OP_SERVE,
+    OP_BECOME_INIT, OP_ENTER_NETWORK, OP_HAND_OUT, OP_HOST_LEFT, OP_LEAVE_HOST, OP_SERVE,
 };
 
 const SIGCHLD: usize = 17;
@@ -58,6 +59,16 @@ extern "C" fn main(_stack: *const usize) -> ! {
                 OP_BECOME_INIT => become_init(&mut slots, call.args),
                 OP_ENTER_NETWORK => {
                     if let Err(errno) = network::enter(&slots, call.args[0]) {
+                        fail(call.step, errno);
+                    }
+                }
+                OP_LEAVE_HOST => {
+                    if let Err(errno) = leaving::ask(&slots, call.args[0], call.args[1]) {
+                        fail(call.step, errno);
+                    }
+                }
+                OP_HOST_LEFT => {
+                    if let Err(errno) = leaving::wait(&slots, call.args[0]) {
                         fail(call.step, errno);
                     }
                 }
@@ -125,6 +136,15 @@ fn become_init(slots: &mut Slots, [socket, own, network, ..]: [u64; 6]) {
     if network != 0 {
         network::make(slots, socket, own);
     }
+    // The init's end of the socket among them: only so is its death heard.
+    let socket = slots.at(socket);
+    for fd in &mut slots.0 {
+        if *fd != socket {
+            sys::close(*fd);
+            *fd = -1;
+        }
+    }
+    leaving::serve(socket);
     for fd in &mut slots.0 {
         sys::close(*fd);
         *fd = -1;
