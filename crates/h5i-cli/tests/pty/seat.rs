@@ -90,6 +90,21 @@ impl Seat {
         }
     }
 
+    /// Does something until this is shown, for programs that lose a signal which comes right after
+    /// their prompt (less looks at its flags, and reads then).
+    pub(crate) fn insist(&mut self, mut does: impl FnMut(&mut Self, u16), text: &str) {
+        let until = Instant::now() + LONGEST;
+        let mut times = 0;
+        while !self.shown.windows(text.len()).any(|part| part == text.as_bytes()) {
+            assert!(Instant::now() < until, "not shown: {text:?}");
+            does(self, times);
+            times += 1;
+            let a_while = Instant::now() + Duration::from_millis(500);
+            while self.look(a_while) {}
+        }
+        self.expect(text);
+    }
+
     /// Types; looks at what is shown meanwhile, as a person's terminal does.
     pub(crate) fn type_in(&mut self, bytes: impl AsRef<[u8]>) {
         let mut bytes = bytes.as_ref();
