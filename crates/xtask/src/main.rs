@@ -20,6 +20,7 @@ const USAGE: &str = "\
 usage: cargo xtask TASK
   test [--quick]   build once, run every test (as root: as root and as an ordinary user)
   bench            h5i beside bare exec and bubblewrap, one run, medians and ratios
+  bench --sizes    a box on 100, 10,000 and 100,000 files, beside worktrees, clones and bubblewrap
   soak [N [SEED]]  kill h5i at N random moments (200) on each back end; nothing may survive
   examples         run every example as a reader would
   tidy             what clippy can't check: file lengths, unsafe, names
@@ -29,6 +30,9 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let result = match args.first().map(String::as_str) {
         Some("test") => test::run(&root(), args.iter().any(|arg| arg == "--quick")),
+        Some("bench") if args.iter().any(|arg| arg == "--sizes") => {
+            bench::sizes::run(&root(), &args[1..])
+        }
         Some("bench") => bench::run(&root()),
         Some("soak") => soak::run(&root(), &args[1..]),
         Some("examples") => examples::run(&root()),

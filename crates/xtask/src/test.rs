@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::needs;
 
 /// The ordinary user under whom root runs the tests a second time.
-const USER: &str = "h5i-test";
+pub(crate) const USER: &str = "h5i-test";
 
 /// One test binary and the directory it expects to run in.
 pub(crate) struct TestBinary {
