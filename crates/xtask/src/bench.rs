@@ -30,7 +30,7 @@ pub(crate) fn run(root: &Path) -> Result<u8> {
 }
 
 /// Builds h5i as it is released; yields where it is.
-fn build(root: &Path) -> Result<PathBuf> {
+pub(crate) fn build(root: &Path) -> Result<PathBuf> {
     let built = Command::new("cargo")
         .current_dir(root)
         .args(["build", "--release", "--quiet", "-p", "h5i-cli"])
@@ -42,7 +42,7 @@ fn build(root: &Path) -> Result<PathBuf> {
 }
 
 /// A new directory for one measurement.
-fn scratch() -> Result<PathBuf> {
+pub(crate) fn scratch() -> Result<PathBuf> {
     let scratch = std::env::temp_dir().join(format!("h5i-bench-{}", std::process::id()));
     fs::create_dir_all(&scratch)?;
     Ok(scratch)

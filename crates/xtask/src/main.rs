@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it talks to the person who runs it")]
 
 mod bench;
+mod builds;
 mod examples;
 mod needs;
 mod soak;
@@ -22,6 +23,7 @@ usage: cargo xtask TASK
   bench            h5i beside bare exec and bubblewrap, one run, medians and ratios
   bench --sizes    a box on 100, 10,000 and 100,000 files, beside worktrees, clones and bubblewrap
   soak [N [SEED]]  kill h5i at N random moments (200) on each back end; nothing may survive
+  builds [N]       real builds in a box beside outside, N pairs (5), offline after a fetch
   examples         run every example as a reader would
   tidy             what clippy can't check: file lengths, unsafe, names
 ";
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
             bench::sizes::run(&root(), &args[1..])
         }
         Some("bench") => bench::run(&root()),
+        Some("builds") => builds::run(&root(), &args[1..]),
         Some("soak") => soak::run(&root(), &args[1..]),
         Some("examples") => examples::run(&root()),
         Some("tidy") => tidy::run(&root()),

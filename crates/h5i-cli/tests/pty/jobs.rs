@@ -118,3 +118,25 @@ fn stand_pid(stand: &crate::stand::Stand, name: &str) -> rustix::process::Pid {
     }
     panic!("no {name}");
 }
+
+#[test]
+fn a_shell_without_a_boundary_has_the_terminal_and_its_keys() {
+    let stand = crate::stand::Stand::new();
+    stand.ok(&["box", "create", "a", "--tier", "workspace"]);
+    let mut seat = Seat::h5i(&stand, &["box", "shell", "a", "--", "bash", "--norc", "-i"]);
+    seat.line("PS1='in> '");
+    seat.expect("in> ");
+    seat.line("sh -c 'printf st; echo arted; exec sleep 1000'");
+    seat.expect("started\r\n");
+    seat.type_in("\x03");
+    seat.expect("in> ");
+    seat.line("exit 4");
+    assert_eq!(seat.end().0, 4);
+    // One that is no shell, and does not mind the key.
+    let script = "trap 'echo caught; exit 6' INT; printf st; echo arted; while :; do sleep 1000 & wait; done";
+    let mut seat = Seat::h5i(&stand, &["box", "run", "a", "--", "sh", "-c", script]);
+    seat.expect("started\r\n");
+    seat.type_in("\x03");
+    seat.expect("caught");
+    assert_eq!(seat.end().0, 6);
+}
