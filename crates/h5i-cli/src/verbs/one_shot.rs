@@ -79,7 +79,7 @@ pub(super) fn run(caller: &Caller, args: &RunArgs) -> Result<Answer, Refusal> {
 fn settle(caller: &Caller, created: Created, kept: bool) -> Result<String, Failure> {
     let name = created.manifest.name.clone();
     if kept {
-        let to = format!("kept     h5i box export {name} · h5i box run {name} -- … · ");
+        let to = format!("kept     h5i box export {name} · h5i box shell {name} · ");
         return Ok(format!("{to}h5i box rm {name}\n"));
     }
     caller.store.remove_locked(&created.stored, created.lock, Retain::Receipt)?;

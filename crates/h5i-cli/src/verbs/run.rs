@@ -24,14 +24,14 @@ pub(super) struct Asked<'a> {
 pub(super) fn run(caller: &Caller, args: &RunInArgs) -> Result<Answer, Refusal> {
     let output = if args.output.json { Capture::Collect } else { Capture::Pass };
     let asked = Asked { name: &args.name, timeout: args.timeout, output };
-    run_in(caller, &asked, |_, _| (args.command.clone(), args.variables.clone()))
+    run_in(caller, &asked, |_, _, _| (args.command.clone(), args.variables.clone()))
 }
 
-/// Runs in a box what `command` says of its name and policy.
+/// Runs in a box what `command` says of it.
 pub(super) fn run_in(
     caller: &Caller,
     asked: &Asked<'_>,
-    command: impl FnOnce(&Manifest, &ResolvedPolicy) -> (Vec<OsString>, Vec<Assignment>),
+    command: impl FnOnce(&StoredBox, &Manifest, &ResolvedPolicy) -> (Vec<OsString>, Vec<Assignment>),
 ) -> Result<Answer, Refusal> {
     let not_started = |failure: Failure| {
         let code = Some(spawn_exit_code(&failure));
@@ -42,7 +42,7 @@ pub(super) fn run_in(
     let lock = stored.lock().map_err(|e| before(e.into()))?;
     let manifest = stored.manifest().map_err(|e| before(e.into()))?;
     let policy = frozen_policy(&stored, &manifest).map_err(before)?;
-    let (command, variables) = command(&manifest, &policy);
+    let (command, variables) = command(&stored, &manifest, &policy);
     let errand = Errand {
         stored: &stored,
         manifest: &manifest,

@@ -1,5 +1,6 @@
 //! `h5i box shell`
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use h5i_policy::{ResolvedPolicy, Tier};
@@ -21,15 +22,30 @@ const NO_SHELLS: [&str; 3] = ["false", "nologin", "true"];
 
 pub(super) fn shell(caller: &Caller, args: &ShellArgs) -> Result<Answer, Refusal> {
     let asked = Asked { name: &args.name, timeout: args.timeout, output: Capture::Converse };
-    run_in(caller, &asked, |manifest, policy| {
+    run_in(caller, &asked, |stored, manifest, policy| {
         if !args.command.is_empty() {
             return (args.command.clone(), args.variables.clone());
         }
         let shell = shell_of(policy, caller.surroundings.shell.as_deref());
         let mut variables = settings(&shell, &manifest.name);
         variables.extend(args.variables.iter().cloned());
-        (vec![shell.into_os_string()], variables)
+        let mut command = vec![shell.clone().into_os_string()];
+        if is(&shell, "zsh") && !has_settings_of_zsh(&stored.box_dir().join("home")) {
+            command.push("-f".into());
+        }
+        (command, variables)
     })
+}
+
+/// Whether zsh finds settings of the person's in a home; without any it would ask questions first
+/// (`zsh-newuser-install`), unless it is told (`-f`) to read none.
+fn has_settings_of_zsh(home: &Path) -> bool {
+    let files = [".zshenv", ".zprofile", ".zshrc", ".zlogin"];
+    files.iter().any(|file| fs::symlink_metadata(home.join(file)).is_ok())
+}
+
+fn is(shell: &Path, name: &str) -> bool {
+    shell.file_name().is_some_and(|file| file == name)
 }
 
 /// The caller's own shell if the box has it, else bash, else sh.
@@ -56,8 +72,11 @@ fn settings(shell: &Path, name: &BoxName) -> Vec<Assignment> {
     let mut settings = Vec::new();
     settings.extend(shell.to_str().map(|path| of("SHELL", path.to_owned())));
     // Other shells do not read it, or read it otherwise.
-    if shell.file_name().is_some_and(|shell| shell == "bash") {
+    if is(shell, "bash") {
         settings.push(of("PS1", format!("box@{name}:\\w\\$ ")));
+    }
+    if is(shell, "zsh") {
+        settings.push(of("PS1", format!("box@{name}:%~%# ")));
     }
     settings
 }
@@ -101,6 +120,7 @@ mod tests {
             settings(Path::new(shell), &name).into_iter().map(|a| a.name).collect()
         };
         assert_eq!(names("/bin/bash"), ["SHELL", "PS1"]);
+        assert_eq!(names("/usr/bin/zsh"), ["SHELL", "PS1"]);
         assert_eq!(names("/bin/sh"), ["SHELL"]);
         assert_eq!(settings(Path::new("/bin/bash"), &name)[1].value, "box@fix-auth:\\w\\$ ");
     }

@@ -8,6 +8,7 @@ mod grip;
 mod jobs;
 mod keys;
 mod pipes;
+mod prompt;
 mod redirected;
 mod seat;
 #[allow(dead_code, reason = "the contract's tests use the rest")]
