@@ -1,5 +1,7 @@
 //! One command in a session: started, watched, waited for.
 
+mod handle;
+
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,19 +14,19 @@ use std::time::{Duration, Instant};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::child::{self, EXECUTE, STEPS};
-use crate::command::{Command, Target, TerminalSize};
+use crate::command::{Command, Target};
 use crate::control;
 use crate::error::SpawnError;
 use crate::event::Event;
 use crate::list::List;
 use crate::outcome::{Outcome, Usage};
 use crate::plan::RunDefaults;
-use crate::pump::{Budget, OutputHandle, Pumps};
+use crate::pump::{Budget, Pumps};
 use crate::session::{Progress, RunState, Session, Shared, State};
 use crate::stdio::StdioPlan;
-use crate::sys;
-use crate::terminal_modes::TerminalModes;
 use crate::wire::{ExecFailure, MSG_START, Message};
+
+pub use handle::RunHandle;
 
 /// How long a run's last output may take to reach a slow receiver after the run has ended.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -40,6 +42,7 @@ pub struct Run {
     pumps: Pumps,
     terminal: Option<OwnedFd>,
     budget: Option<Arc<Budget>>,
+    receiver: Receiver,
     /// The writing end of the input, when it is [`Stdio::Piped`](crate::Stdio::Piped).
     pub stdin: Option<File>,
     /// The reading end of the output, when it is [`Stdio::Piped`](crate::Stdio::Piped).
@@ -57,7 +60,9 @@ impl Run {
 
     /// Waits for the end of the run. A session of its own is over when this returns. Its output has
     /// reached its receiver, unless the run was stopped or its deadline came and the receiver was
-    /// too slow for half a second more, or [`RunHandle::abandon_output`] was called.
+    /// too slow for half a second more, or [`RunHandle::abandon_output`] was called. A pipe of the
+    /// caller's ([`Stdio::Piped`](crate::Stdio::Piped)) is waited for half a second only: who waits
+    /// here may be the one to read it.
     pub fn wait(self) -> Outcome {
         self.finish().0
     }
@@ -81,8 +86,10 @@ impl Run {
         }
         // A program that ended by itself has its output delivered however slow the receiver is, as
         // a pipe would; one that was stopped has had its time.
-        let patience = match end.0 {
-            Outcome::Exited(_) | Outcome::Signaled(_) => deadline.map(|deadline| deadline + DRAIN),
+        let patience = match (end.0, self.receiver) {
+            (Outcome::Exited(_) | Outcome::Signaled(_), Receiver::Other) => {
+                deadline.map(|deadline| deadline + DRAIN)
+            }
             _ => Some(Instant::now() + DRAIN),
         };
         self.pumps.finish(patience);
@@ -130,89 +137,13 @@ impl Run {
     }
 }
 
-/// What other threads may do to a run.
-#[derive(Debug)]
-pub struct RunHandle {
-    id: u64,
-    shared: Arc<Shared>,
-    terminal: Option<OwnedFd>,
-    output: OutputHandle,
-}
-
-impl RunHandle {
-    /// Sends a signal, by its number, to the run's program and what it started in its process group
-    /// (to the program alone on kernels before 6.9). With a terminal, `SIGINT`, `SIGQUIT` and
-    /// `SIGTSTP` go to the terminal's foreground, as if typed.
-    ///
-    /// # Errors
-    /// `ESRCH` when it has ended, `EINVAL` for what is no signal.
-    pub fn signal(&self, signal: i32) -> io::Result<()> {
-        let mut state = self.shared.state();
-        loop {
-            let over = state.over;
-            let run = state.runs.get(&self.id).filter(|run| run.end.is_none());
-            let run = run.ok_or(rustix::io::Errno::SRCH)?;
-            match (&run.pidfd, &self.terminal, signal) {
-                (None, ..) if over => return Err(rustix::io::Errno::SRCH.into()),
-                // The program was executed, and the news of it are on their way.
-                (None, ..) => {}
-                (_, Some(terminal), libc::SIGINT | libc::SIGQUIT | libc::SIGTSTP) => {
-                    return sys::signal_foreground(terminal.as_fd(), signal);
-                }
-                (Some(pidfd), ..) => return sys::signal_group(pidfd.as_fd(), signal),
-            }
-            state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Types these bytes at the run's terminal; waits while it has no room.
-    ///
-    /// # Errors
-    /// `ENOTTY` when the run has no terminal, `EIO` when nobody has it open any more.
-    pub fn type_in(&self, mut bytes: &[u8]) -> io::Result<()> {
-        let terminal = self.terminal()?;
-        while !bytes.is_empty() {
-            let written = rustix::io::retry_on_intr(|| rustix::io::write(terminal, bytes))?;
-            bytes = &bytes[written..];
-        }
-        Ok(())
-    }
-
-    /// The modes that the run's programs have given its terminal.
-    ///
-    /// # Errors
-    /// `ENOTTY` when the run has no terminal.
-    pub fn terminal_modes(&self) -> io::Result<TerminalModes> {
-        TerminalModes::of(self.terminal()?)
-    }
-
-    /// Gives up what has not reached its receiver yet, once the run has ended: [`Run::finish`]
-    /// returns without it.
-    pub fn abandon_output(&self) {
-        self.output.abandon();
-    }
-
-    /// Why output could not be delivered, if a receiver failed otherwise than by going away: a full
-    /// disk, say. Final once [`Run::finish`] has returned.
-    #[must_use]
-    pub fn output_error(&self) -> Option<io::Error> {
-        self.output.error()
-    }
-
-    fn terminal(&self) -> io::Result<&OwnedFd> {
-        self.terminal.as_ref().ok_or_else(|| io::Error::from(rustix::io::Errno::NOTTY))
-    }
-
-    /// Tells the run's terminal its size.
-    ///
-    /// # Errors
-    /// `ENOTTY` when the run has no terminal.
-    pub fn resize(&self, size: TerminalSize) -> io::Result<()> {
-        let terminal = self.terminal()?;
-        let (ws_row, ws_col) = (size.rows, size.columns);
-        let size = rustix::termios::Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 };
-        Ok(rustix::termios::tcsetwinsize(terminal, size)?)
-    }
+/// Who reads what a run writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Receiver {
+    /// Who waits for it, by a pipe.
+    Caller,
+    /// Whoever has the other end of the caller's descriptors.
+    Other,
 }
 
 pub(crate) fn spawn(command: &mut Command<'_>) -> Result<Run, SpawnError> {
@@ -253,7 +184,9 @@ pub(crate) fn spawn(command: &mut Command<'_>) -> Result<Run, SpawnError> {
     match started {
         Ok(Started { pumps, outside, terminal, budget }) => {
             let [stdin, stdout, stderr] = outside;
-            Ok(Run { id, shared, own, pumps, terminal, budget, stdin, stdout, stderr })
+            let piped = stdout.is_some() || stderr.is_some();
+            let receiver = if piped { Receiver::Caller } else { Receiver::Other };
+            Ok(Run { id, shared, own, pumps, terminal, budget, receiver, stdin, stdout, stderr })
         }
         Err(error) => {
             shared.state().runs.remove(&id);
