@@ -13,11 +13,11 @@
 mod keyboard;
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use h5i_confine::{TerminalModes, TerminalSize};
-use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::process::getpgrp;
 use rustix::termios::{
     InputModes, LocalModes, OptionalActions, OutputModes, SpecialCodeIndex, Termios, isatty,
@@ -50,11 +50,12 @@ pub enum Grip {
 #[derive(Debug)]
 pub struct CallerTerminal {
     terminal: OwnedFd,
+    /// An open file of its own for reading keys, which does not block: another program may be
+    /// quicker, and what is shared with others keeps its flags.
+    keys: Option<OwnedFd>,
     grip: Grip,
     /// Whether it is standard input, which may be another terminal than the controlling one.
     given: bool,
-    /// Whether keys can be read from it.
-    readable: bool,
     hold: Mutex<Hold>,
 }
 
@@ -105,8 +106,8 @@ impl CallerTerminal {
         };
         let alone = stdout || attendance == Attendance::Conversation || is_no_pipe(io::stdout())?;
         let grip = if stdin && alone { Grip::Whole } else { Grip::Shared };
-        let readable = fcntl_getfl(&terminal)?.contains(OFlags::RDWR) || stdin;
-        Ok(Some(Self { terminal, grip, given: stdin, readable, hold: Mutex::new(Hold::Free) }))
+        let keys = own_file(&terminal);
+        Ok(Some(Self { terminal, keys, grip, given: stdin, hold: Mutex::new(Hold::Free) }))
     }
 
     /// How much of it the run takes.
@@ -116,13 +117,17 @@ impl CallerTerminal {
     }
 
     /// The modes in which the box's terminal starts: the caller's own. In a shared grip line ends
-    /// are left to the caller's terminal.
+    /// are left to the caller's terminal, and lines are taken, whatever others have made of it.
     ///
     /// # Errors
     /// What the terminal says.
     pub fn modes(&self) -> io::Result<TerminalModes> {
         let modes = TerminalModes::of(&self.terminal)?;
-        Ok(if self.grip == Grip::Whole { modes } else { modes.writing_as_is() })
+        Ok(match self.grip {
+            Grip::Whole => modes,
+            // A pager of the pipeline may have come first.
+            Grip::Shared => modes.taking_lines().writing_as_is(),
+        })
     }
 
     /// Its size now; 24 by 80 where it can't tell.
@@ -157,7 +162,7 @@ impl CallerTerminal {
             Hold::Closed => return Keys::Others,
             Hold::Free => {}
         }
-        if !self.readable || !self.in_foreground() {
+        if !self.has_keys() || !self.in_foreground() {
             return Keys::Others;
         }
         // A terminal that is gone has no keys.
@@ -211,8 +216,14 @@ impl CallerTerminal {
             && tcgetattr(&self.terminal).is_ok_and(|m| takes_lines(&m))
     }
 
-    fn descriptor(&self) -> BorrowedFd<'_> {
-        self.terminal.as_fd()
+    /// Whether keys can be read: from standard input always, whoever owns it.
+    fn has_keys(&self) -> bool {
+        self.given || self.keys.is_some()
+    }
+
+    /// What keys are read from.
+    fn keys(&self) -> BorrowedFd<'_> {
+        self.keys.as_ref().unwrap_or(&self.terminal).as_fd()
     }
 
     /// A terminal that was given and is not the controlling one knows no foreground.
@@ -232,6 +243,13 @@ impl Drop for CallerTerminal {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// Opens a terminal anew; `None` where its file can't be opened by this user (after `su`, say).
+fn own_file(terminal: &OwnedFd) -> Option<OwnedFd> {
+    let path = format!("/proc/self/fd/{}", terminal.as_raw_fd());
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    open(path, flags, Mode::empty()).ok()
 }
 
 fn takes_lines(modes: &Termios) -> bool {

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use rustix::termios::{LocalModes, OutputModes, SpecialCodeIndex, Termios, tcgetattr};
+use rustix::termios::{InputModes, LocalModes, OutputModes, SpecialCodeIndex, Termios, tcgetattr};
 
 /// The special characters that the kernel keeps, by their index in `c_cc`.
 const CHARACTERS: [(usize, SpecialCodeIndex); 17] = [
@@ -65,6 +65,22 @@ impl TerminalModes {
     #[must_use]
     pub fn writing_as_is(mut self) -> Self {
         self.output &= !OutputModes::OPOST.bits();
+        self
+    }
+
+    /// The same with lines edited, shown and ended by keys, whatever another program made of them.
+    #[must_use]
+    pub fn taking_lines(mut self) -> Self {
+        let lines = LocalModes::ICANON
+            | LocalModes::ECHO
+            | LocalModes::ECHOE
+            | LocalModes::ECHOK
+            | LocalModes::ECHOCTL
+            | LocalModes::ECHOKE
+            | LocalModes::ISIG
+            | LocalModes::IEXTEN;
+        self.local |= lines.bits();
+        self.input |= (InputModes::ICRNL | InputModes::IXON).bits();
         self
     }
 

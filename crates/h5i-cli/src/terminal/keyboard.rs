@@ -77,10 +77,8 @@ fn carry(terminal: &CallerTerminal, run: &RunHandle, news: &OwnedFd) -> io::Resu
     loop {
         let listens = keys == Keys::Ours || (terminal.given && !alone);
         let interest = if listens { PollFlags::IN } else { PollFlags::empty() };
-        let mut fds = [
-            PollFd::new(news, PollFlags::IN),
-            PollFd::from_borrowed_fd(terminal.descriptor(), interest),
-        ];
+        let mut fds =
+            [PollFd::new(news, PollFlags::IN), PollFd::from_borrowed_fd(terminal.keys(), interest)];
         match poll(&mut fds, patience) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -106,7 +104,7 @@ fn carry(terminal: &CallerTerminal, run: &RunHandle, news: &OwnedFd) -> io::Resu
             patience = Some(&LEFT_ALONE);
             continue;
         }
-        match rustix::io::read(terminal.descriptor(), &mut buffer) {
+        match rustix::io::read(terminal.keys(), &mut buffer) {
             Ok(0) if keys == Keys::Ours => return Ok(HungUp),
             // The end-of-file key, where lines are edited on the caller's side.
             Ok(0) => run.type_in(&[END_OF_FILE])?,

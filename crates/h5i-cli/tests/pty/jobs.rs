@@ -50,7 +50,7 @@ fn an_interrupt_reaches_all_of_a_pipeline_of_the_host() {
     let stand = with_box();
     let mut seat = Seat::shell(&stand);
     // Shared: h5i is in the middle of a pipeline and takes no key.
-    seat.line("\"$H5I\" box run a -- sh -c 'echo started; sleep 1000; echo not reached' | cat");
+    seat.line("\"$H5I\" box run a -- sh -c 'echo started; exec sleep 1000' | cat");
     seat.expect("started\r\n");
     assert!(seat.modes().local_modes.contains(LocalModes::ISIG | LocalModes::ICANON));
     seat.type_in("\x03");
