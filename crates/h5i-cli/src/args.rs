@@ -21,7 +21,7 @@ use crate::failure::{Failure, Kind};
 pub use apply::{ApplyArgs, Destination};
 pub use box_verbs::{
     BoxVerb, CreateArgs, DiffArgs, DiffForm, ExplainArgs, ExportArgs, GcArgs, ListArgs, LogArgs,
-    ProbeArgs, RmArgs, RunInArgs, StatusArgs,
+    ProbeArgs, RmArgs, RunInArgs, ShellArgs, StatusArgs,
 };
 pub use making::{After, BaseArgs, LayoutArgs, PolicyArgs, RunArgs};
 pub use policy_verbs::{CheckArgs, PolicyDiffArgs, PolicyVerb, ProfileArgs};
