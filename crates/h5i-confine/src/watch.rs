@@ -29,10 +29,10 @@ pub(crate) fn run(shared: &Shared, mut listener: Option<OwnedFd>, limits: &Limit
         let timeout = timeout(shared, limits, next_accounting);
         let ready = wait(shared, listener.as_ref(), timeout);
         let Ok(ready) = ready else { break };
-        if ready.hung_up {
+        if ready.listener == Heard::Last {
             listener = None;
         }
-        if ready.listener
+        if ready.listener == Heard::Call
             && let Some(listener) = &listener
             && refusals.answer(listener.as_fd(), &*shared.sink).is_err()
         {
@@ -60,10 +60,17 @@ pub(crate) fn run(shared: &Shared, mut listener: Option<OwnedFd>, limits: &Limit
 
 struct Ready {
     control: bool,
-    listener: bool,
-    /// The last process of the listener's filter is gone: it would be ready for ever.
-    hung_up: bool,
+    listener: Heard,
     stage: bool,
+}
+
+/// What the listener for refused calls has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    Nothing,
+    Call,
+    /// The last process of its filter is gone: from now on it would be ready for ever.
+    Last,
 }
 
 fn wait(
@@ -90,14 +97,17 @@ fn wait(
     let (control, woken, stage) =
         (!fds[0].revents().is_empty(), !fds[1].revents().is_empty(), !fds[2].revents().is_empty());
     let of_listener = fds.get(3).map_or(PollFlags::empty(), PollFd::revents);
-    let listener = of_listener.contains(PollFlags::IN);
-    // Then only the stage's end is left to wait for, which takes as long as the mounts' ends take.
-    let hung_up = !listener && !of_listener.is_empty();
+    let listener = match of_listener {
+        flags if flags.contains(PollFlags::IN) => Heard::Call,
+        flags if flags.is_empty() => Heard::Nothing,
+        // Only the stage's end is left to wait for: as long as the ends of the mounts take.
+        _ => Heard::Last,
+    };
     if woken {
         let mut counter = [0u8; 8];
         rustix::io::read(&shared.wake, &mut counter).ok();
     }
-    Ok(Ready { control, listener, hung_up, stage })
+    Ok(Ready { control, listener, stage })
 }
 
 fn timeout(shared: &Shared, limits: &Limits, accounting: Instant) -> Option<Duration> {

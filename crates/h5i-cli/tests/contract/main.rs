@@ -11,6 +11,8 @@ mod crash;
 mod descriptors;
 mod disk;
 mod environment;
+mod git_as_at_home;
+mod host_repositories;
 mod hostile_git;
 mod inside;
 mod isolation;

@@ -71,7 +71,10 @@ fn a_near_base_is_a_layer_of_its_difference_and_looks_like_one_that_is_written_w
     }
     let stand = two_bases();
     let said = stand.ok(&["box", "create", "near"]);
-    assert!(said.err.contains("1 files are LFS pointers"), "what is noted of the tree below: {said:?}");
+    assert!(
+        said.err.contains("1 files are LFS pointers"),
+        "what is noted of the tree below: {said:?}"
+    );
     assert!(files_below(&difference(&stand)) < 20);
     // The twin, in a directory of its own.
     stand.ok(&["box", "create", "whole", "--workspace", "checkout"]);
