@@ -14,8 +14,8 @@ use crate::path_error::{Action, PathError};
 use crate::policy_source::{Sourced, source_policy};
 use crate::receipt_log::ReceiptLog;
 use crate::store::{
-    BaseRecord, BoxDraft, BoxId, BoxLock, BoxName, HostId, Manifest, Scope, StoredBox,
-    WorkspaceKind,
+    BaseRecord, BoxDraft, BoxId, BoxLock, BoxName, FROZEN_POLICY, HostId, Manifest, Scope,
+    StoredBox, WorkspaceKind,
 };
 use crate::timestamp::Timestamp;
 use crate::workspace::{
@@ -103,7 +103,7 @@ pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
     let laid = place.fill(&mut draft)?;
     link_caches(&draft, &toolchains.links, host_id)?;
     let manifest = place.manifest(&draft, &laid, &resolved.profile, wish.purpose)?;
-    draft.write_host_file("policy.toml", policy.to_toml().as_bytes())?;
+    draft.write_host_file(FROZEN_POLICY, policy.canonical_json().as_bytes())?;
     let json = manifest.to_json().map_err(|e| Failure::new(Kind::Internal, &e))?;
     ReceiptLog::begin(&draft.host_dir(), &json, &manifest)?;
     let (stored, lock) = draft.commit(&manifest)?;
@@ -264,7 +264,7 @@ impl Place<'_> {
             tier: self.policy.tier,
             profile: profile.to_owned(),
             purpose: purpose.map(str::to_owned),
-            policy_digest: self.policy.digest().to_string(),
+            policy_digest: self.policy.digest(),
             workspace: laid.prepared.kind,
             workspace_reason: laid.reason.clone(),
             layers: laid.prepared.layers.clone(),

@@ -37,7 +37,7 @@ fn manifest(box_name: &str, objects: &[&str], expires: Option<Timestamp>) -> Man
         tier: Tier::Process,
         profile: "default".into(),
         purpose: None,
-        policy_digest: "sha256:00".into(),
+        policy_digest: h5i_policy::ResolvedPolicy::default().digest(),
         workspace: WorkspaceKind::Checkout,
         workspace_reason: "a test".into(),
         layers: Vec::new(),

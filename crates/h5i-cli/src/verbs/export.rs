@@ -46,7 +46,7 @@ pub(super) fn export(caller: &Caller, args: &ExportArgs) -> Result<Answer, Failu
             base_name: &manifest.base.described,
             tier: manifest.tier,
             profile: &manifest.profile,
-            policy: &manifest.policy_digest,
+            policy: &manifest.policy_digest.to_string(),
             records: &records,
             enforcement: &mechanisms,
             not_enforced: &not_enforced,
