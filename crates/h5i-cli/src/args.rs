@@ -85,7 +85,8 @@ impl Cli {
     /// # Errors
     /// clap's error, which is also how `--help` and `--version` end.
     pub fn of(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        Self::try_parse_from(words)
+        let words: Vec<OsString> = words.into_iter().collect();
+        RunAlone::parse(&words).map_or_else(|| Self::try_parse_from(words), Ok)
     }
 
     /// The script that completes h5i's command line in a shell.
@@ -94,6 +95,27 @@ impl Cli {
         let mut script = Vec::new();
         clap_complete::generate(shell, &mut Self::command(), "h5i", &mut script);
         script
+    }
+}
+
+/// `h5i box run …` by itself: the verb that is called for every command of an agent. Building the
+/// grammar of all verbs takes longer than the kernel needs for a mount namespace.
+#[derive(Debug, Parser)]
+#[command(disable_help_flag = true)]
+struct RunAlone {
+    #[command(flatten)]
+    args: RunInArgs,
+}
+
+impl RunAlone {
+    /// `None` for every other verb, and for what is wrong: the whole grammar says what.
+    fn parse(words: &[OsString]) -> Option<Cli> {
+        let [name, first, second, rest @ ..] = words else { return None };
+        if first != "box" || second != "run" {
+            return None;
+        }
+        let Self { args } = Self::try_parse_from([name].into_iter().chain(rest)).ok()?;
+        Some(Cli { directory: None, verb: Verb::Box(BoxVerb::Run(args)) })
     }
 }
 

@@ -14,7 +14,8 @@ use crate::policy_source::{Sourced, source_policy};
 use crate::receipt_log::ReceiptLog;
 use crate::reviewed_start::ReviewedStart;
 use crate::store::{
-    BaseRecord, BoxDraft, BoxId, BoxLock, BoxName, HostId, Manifest, Scope, StoredBox,
+    BaseRecord, BoxDraft, BoxId, BoxLock, BoxName, FROZEN_POLICY, HostId, Manifest, Scope,
+    StoredBox,
 };
 use crate::timestamp::Timestamp;
 use crate::workspace::{
@@ -103,7 +104,7 @@ pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
     if let Some(start) = reviewed {
         start.name_parent(&mut manifest);
     }
-    draft.write_host_file("policy.toml", policy.to_toml().as_bytes())?;
+    draft.write_host_file(FROZEN_POLICY, policy.canonical_json().as_bytes())?;
     let json = manifest.to_json().map_err(|e| Failure::new(Kind::Internal, &e))?;
     ReceiptLog::begin(&draft.host_dir(), &json, &manifest)?;
     let (stored, lock) = draft.commit(&manifest)?;
@@ -209,7 +210,7 @@ impl Place<'_> {
             tier: self.policy.tier,
             profile: profile.to_owned(),
             purpose: purpose.map(str::to_owned),
-            policy_digest: self.policy.digest().to_string(),
+            policy_digest: self.policy.digest(),
             workspace: crate::store::WorkspaceKind::Checkout,
             history: self.history(),
             objects: vec![objects.key.clone()],

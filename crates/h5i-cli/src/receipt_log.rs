@@ -62,7 +62,7 @@ impl ReceiptLog {
                 tree: manifest.base.tree.clone(),
                 tier: manifest.tier.to_string(),
                 profile: manifest.profile.clone(),
-                policy: manifest.policy_digest.clone(),
+                policy: manifest.policy_digest.to_string(),
             },
         )?;
         Ok(())
@@ -182,6 +182,12 @@ impl Recorder {
     #[must_use]
     pub fn log(&self) -> &ReceiptLog {
         &self.log
+    }
+
+    /// Number of the run in its box.
+    #[must_use]
+    pub fn run(&self) -> u64 {
+        self.run.number
     }
 
     /// What was refused so far; equal ones counted together.

@@ -2,16 +2,18 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use h5i_confine::{
-    Command, EventSink, Outcome, Output, PlanError, RefusedCall, Run, RunHandle, SpawnError,
-    StartError, Stdio, Usage,
+    Ahead, Command, EventSink, Launched, Outcome, Output, PlanError, RefusedCall, Run, RunHandle,
+    SpawnError, StartError, Stdio, Usage,
 };
 use h5i_policy::{Millis, ResolvedPolicy, Tier};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
-use signal_hook::iterator::Signals;
+use signal_hook::iterator::backend::SignalDelivery;
+use signal_hook::iterator::exfiltrator::SignalOnly;
 
 use crate::args::Assignment;
 use crate::box_plan;
@@ -21,6 +23,11 @@ use crate::receipt_log::{ReceiptLog, Recorder, RunFacts};
 use crate::store::{BoxLock, Manifest, StoredBox};
 use crate::terminal::RawTerminal;
 use crate::unconfined;
+
+type Signals = SignalDelivery<UnixStream, SignalOnly>;
+
+/// The signals that are for the command.
+const FORWARDED: [i32; 5] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH];
 
 /// What is to be run, and how.
 #[derive(Debug)]
@@ -73,31 +80,32 @@ pub struct Finished {
 /// # Errors
 /// A failure when nothing was run; its exit code is 125, 126 or 127 by [`spawn_exit_code`].
 pub fn run(caller: &Caller, errand: &Errand<'_>, _lock: &BoxLock) -> Result<Finished, Failure> {
+    if errand.policy.tier == Tier::Workspace {
+        let recorder = Arc::new(recorder(errand)?);
+        let ended = unconfined::run(caller, errand, &recorder)?;
+        return Ok(finished(&recorder, ended));
+    }
+    confined(caller, errand)
+}
+
+fn recorder(errand: &Errand<'_>) -> Result<Recorder, Failure> {
     let log = ReceiptLog::open(errand.stored)?;
-    let number = log.next_run()?;
     let facts = RunFacts {
-        number,
+        number: log.next_run()?,
         argv: errand.command.to_vec(),
         tier: errand.policy.tier.to_string(),
-        policy: errand.manifest.policy_digest.clone(),
+        policy: errand.manifest.policy_digest.to_string(),
     };
-    let recorder = Arc::new(Recorder::new(log, facts));
-    let (outcome, usage, stdout, stderr) = if errand.policy.tier == Tier::Workspace {
-        unconfined::run(caller, errand, &recorder)?
-    } else {
-        confined(caller, errand, &recorder)?
-    };
-    let refused = recorder.refused();
-    Ok(Finished { run: number, outcome, usage, stdout, stderr, refused })
+    Ok(Recorder::new(log, facts))
+}
+
+fn finished(recorder: &Recorder, (outcome, usage, stdout, stderr): Ended) -> Finished {
+    Finished { run: recorder.run(), outcome, usage, stdout, stderr, refused: recorder.refused() }
 }
 
 type Ended = (Outcome, Usage, Vec<u8>, Vec<u8>);
 
-fn confined(
-    caller: &Caller,
-    errand: &Errand<'_>,
-    recorder: &Arc<Recorder>,
-) -> Result<Ended, Failure> {
+fn confined(caller: &Caller, errand: &Errand<'_>) -> Result<Finished, Failure> {
     let mut policy = errand.policy.clone();
     policy.limits.wall = tighter(policy.limits.wall, errand.timeout);
     let mut objects = Vec::new();
@@ -107,21 +115,34 @@ fn confined(
     let mounts = box_plan::object_mounts(objects);
     let layout =
         box_plan::layout(&caller.store, &errand.stored.box_dir(), &mounts, errand.manifest.host_id);
+    // The stage's first steps are the same whatever the plan; a plan that is refused ends them.
+    let ahead = Ahead::start(&policy, &layout);
     let plan = box_plan::plan(&policy, &layout)?;
-    let sink: Arc<dyn EventSink> = Arc::<Recorder>::clone(recorder);
-    let session = plan.start(sink).map_err(|e| spawn_failure(&SpawnError::Session(e)))?;
+    let started = |e| spawn_failure(&SpawnError::Session(e));
+    let mut launched = plan.launch(Some(ahead.map_err(started)?)).map_err(started)?;
+    // While the stage builds the box. Nothing of the box runs before the log is open.
+    let recorder = Arc::new(recorder(errand)?);
+    let foreground = match errand.output {
+        Capture::Pass => Some(Foreground::take(&mut launched)?),
+        Capture::Collect => None,
+    };
+    let sink: Arc<dyn EventSink> = Arc::<Recorder>::clone(&recorder);
+    let session = launched.session(sink).map_err(started)?;
     let [program, args @ ..] = errand.command else {
         return Err(Failure::told(Kind::Usage, "no command was given"));
     };
     let mut command = session.command(program);
     command.args(args);
     environment(&mut command, caller, errand, &policy);
-    let ended = match errand.output {
-        Capture::Collect => collect(&mut command),
-        Capture::Pass => pass(&mut command),
+    let ended = match &foreground {
+        None => collect(&mut command),
+        Some(foreground) => foreground.pass(&mut command),
     };
+    // What the caller lent is given back while the kernel clears the box away.
+    session.stop();
+    drop(foreground);
     session.end();
-    ended
+    Ok(finished(&recorder, ended?))
 }
 
 fn collect(command: &mut Command<'_>) -> Result<Ended, Failure> {
@@ -130,65 +151,108 @@ fn collect(command: &mut Command<'_>) -> Result<Ended, Failure> {
     Ok((outcome, usage, stdout, stderr))
 }
 
-/// Passes bytes, signals and the terminal through until the run ends.
-fn pass(command: &mut Command<'_>) -> Result<Ended, Failure> {
-    let prepare = |source| spawn_failure(&SpawnError::Prepare { what: "use the terminal", source });
-    let raw = RawTerminal::take().map_err(prepare)?;
-    if let Some(raw) = &raw {
+fn terminal_failure(source: io::Error) -> Failure {
+    spawn_failure(&SpawnError::Prepare { what: "use the terminal", source })
+}
+
+/// The caller's terminal and signals, held for a run from before its start: a signal that comes with
+/// the first output is for the command.
+struct Foreground {
+    to: Arc<Mutex<Recipient>>,
+    raw: Option<RawTerminal>,
+}
+
+impl Foreground {
+    fn take(launched: &mut Launched<'_>) -> Result<Self, Failure> {
+        let raw = RawTerminal::take().map_err(terminal_failure)?;
+        let (mut forwarding, told) = Forwarding::start(raw.is_some()).map_err(terminal_failure)?;
+        let to = forwarding.recipient();
+        launched.also_watch(told, move || forwarding.forward());
+        Ok(Self { to, raw })
+    }
+
+    /// Passes bytes, signals and the terminal through until the run ends.
+    fn pass(&self, command: &mut Command<'_>) -> Result<Ended, Failure> {
+        let run = carry(command, self.raw.as_ref())?;
+        let handle = run.handle().map_err(terminal_failure)?;
+        let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Recipient::Awaited(came) = &*to {
+            came.iter().for_each(|signal| pass_on(&handle, *signal, self.raw.is_some()));
+        }
+        *to = Recipient::Run(handle);
+        drop(to);
+        let (outcome, usage) = run.finish();
+        Ok((outcome, usage, Vec::new(), Vec::new()))
+    }
+}
+
+/// Starts the run and has its terminal carried.
+fn carry(command: &mut Command<'_>, raw: Option<&RawTerminal>) -> Result<Run, Failure> {
+    if let Some(raw) = raw {
         command.terminal(raw.size());
         if !rustix::termios::isatty(io::stderr()) {
-            let stderr = io::stderr().as_fd().try_clone_to_owned().map_err(prepare)?;
+            let stderr = io::stderr().as_fd().try_clone_to_owned().map_err(terminal_failure)?;
             command.stderr(Stdio::Descriptor(stderr));
         }
     }
-    // Held from before the start: a signal that comes with the first output is for the command.
-    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH]).map_err(prepare)?;
     let mut run = command.spawn().map_err(|e| spawn_failure(&e))?;
-    if let Some(raw) = &raw {
-        let output = io::stdout().as_fd().try_clone_to_owned().map_err(prepare)?;
-        run.carry_terminal(raw.input().map_err(prepare)?, output).map_err(prepare)?;
+    if let Some(raw) = raw {
+        let output = io::stdout().as_fd().try_clone_to_owned().map_err(terminal_failure)?;
+        let input = raw.input().map_err(terminal_failure)?;
+        run.carry_terminal(input, output).map_err(terminal_failure)?;
     }
-    let forwarding = Forwarding::start(signals, &run, raw.is_some()).map_err(prepare)?;
-    let (outcome, usage) = run.finish();
-    forwarding.stop();
-    drop(raw);
-    Ok((outcome, usage, Vec::new(), Vec::new()))
+    Ok(run)
 }
 
-/// Passes the signals that are meant for the command on to it.
+/// Passes the signals that are meant for the command on to it; until there is one they wait.
 struct Forwarding {
-    signals: signal_hook::iterator::Handle,
-    thread: std::thread::JoinHandle<()>,
+    signals: Signals,
+    to: Arc<Mutex<Recipient>>,
+    terminal: bool,
+}
+
+/// What signals are passed on to.
+enum Recipient {
+    /// Nothing runs yet; these came meanwhile.
+    Awaited(Vec<i32>),
+    /// The run.
+    Run(RunHandle),
 }
 
 impl Forwarding {
-    fn start(mut signals: Signals, run: &Run, terminal: bool) -> io::Result<Self> {
-        let handle = run.handle()?;
-        let stop = signals.handle();
-        let thread = std::thread::Builder::new()
-            .name("h5i-signals".to_owned())
-            .stack_size(128 * 1024)
-            .spawn(move || forward(&mut signals, &handle, terminal))?;
-        Ok(Self { signals: stop, thread })
+    /// Takes the signals, and yields what tells that there are some.
+    fn start(terminal: bool) -> io::Result<(Self, OwnedFd)> {
+        let (read, write) = UnixStream::pair()?;
+        let told = read.try_clone()?.into();
+        let signals = Signals::with_pipe(read, write, SignalOnly, FORWARDED)?;
+        let to = Arc::new(Mutex::new(Recipient::Awaited(Vec::new())));
+        Ok((Self { signals, to, terminal }, told))
     }
 
-    fn stop(self) {
-        self.signals.close();
-        // A panic of the thread was printed by the panic hook; the run is over either way.
-        self.thread.join().ok();
+    fn recipient(&self) -> Arc<Mutex<Recipient>> {
+        Arc::clone(&self.to)
+    }
+
+    /// Passes on what came.
+    fn forward(&mut self) {
+        let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
+        for signal in self.signals.pending() {
+            match &mut *to {
+                Recipient::Awaited(came) => came.push(signal),
+                Recipient::Run(run) => pass_on(run, signal, self.terminal),
+            }
+        }
     }
 }
 
-fn forward(signals: &mut Signals, run: &RunHandle, terminal: bool) {
-    for signal in signals.forever() {
-        let done = match (signal, terminal) {
-            (SIGWINCH, true) => run.resize(crate::terminal::size_of_output()),
-            (SIGWINCH, false) => Ok(()),
-            (signal, _) => run.signal(signal),
-        };
-        // A run that has just ended needs no signal.
-        done.ok();
-    }
+fn pass_on(run: &RunHandle, signal: i32, terminal: bool) {
+    let done = match (signal, terminal) {
+        (SIGWINCH, true) => run.resize(crate::terminal::size_of_output()),
+        (SIGWINCH, false) => Ok(()),
+        (signal, _) => run.signal(signal),
+    };
+    // A run that has just ended needs no signal.
+    done.ok();
 }
 
 /// The environment of a run: the policy's, what it passes on, language and terminal, and what was

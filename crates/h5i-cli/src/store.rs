@@ -35,7 +35,7 @@ pub use manifest::{BaseRecord, BoxId, Manifest, ManifestError, ParentBundle, Wor
 pub use objects::{ObjectsKey, ObjectsKeyError, ObjectsLease};
 pub use removal::{RemoveError, Removed, Retain};
 pub use scope::{Origin, RepoId, Scope};
-pub use stored_box::{FindError, StoredBox};
+pub use stored_box::{FROZEN_POLICY, FindError, StoredBox};
 
 pub(crate) use remove_tree::remove_tree;
 pub(crate) use replace::replace_file;

@@ -3,15 +3,18 @@
 mod overlay;
 mod restrict;
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::layout::Access;
 use crate::list::{Arg, Data, List, Slot};
+use crate::path_set::{PathSet, within};
 use crate::step::{BindKind, NetworkNamespace, Step};
-use crate::wire::{OP_BECOME_INIT, OP_ENTER_NETWORK, OP_SERVE};
+use crate::wire::{
+    FIRST_SLOTS, OP_BECOME_INIT, OP_ENTER_NETWORK, OP_HOST_LEFT, OP_LEAVE_HOST, OP_NEXT_LIST,
+    OP_SERVE,
+};
 
 /// Tag under which the stage hands out the listener of the system-call filter.
 pub(crate) const TAG_LISTENER: u32 = 1;
@@ -40,18 +43,28 @@ pub(crate) fn bind_attributes(access: Access, kind: BindKind) -> [u64; 4] {
     [MOUNT_ATTR_NOSUID | device | read_only, 0, 0, 0]
 }
 
+/// What the stage executes, and what the box's init goes on with: nothing of the first depends on
+/// what the box may do, so the stage can begin with it before the rest of the plan is made.
+pub(crate) struct Compiled {
+    pub(crate) first: List,
+    /// `None` where no step forks an init.
+    pub(crate) second: Option<List>,
+}
+
 /// Compiles `steps`. The `i`th entry of `received` is the step whose source is the `i`th descriptor
-/// that comes with the first message; all other sources are opened by path.
-pub(crate) fn compile(steps: &[Step], received: &[usize]) -> List {
-    let count = u16::try_from(received.len()).unwrap_or(u16::MAX);
+/// that comes for the second list; all other sources are opened by path.
+pub(crate) fn compile(steps: &[Step], received: &[usize]) -> Compiled {
     let mut compiler = Compiler {
-        list: List::receiving(count),
-        made: BTreeSet::new(),
-        mounted: BTreeSet::new(),
-        network: None,
+        list: List::default(),
+        first: None,
+        received: u16::try_from(received.len()).unwrap_or(u16::MAX),
+        made: PathSet::default(),
+        mounted: PathSet::default(),
+        errands: None,
+        leaving: None,
         host: None,
     };
-    compiler.made.insert(PathBuf::from("/"));
+    compiler.made.insert(Path::new("/"));
     for (index, step) in steps.iter().enumerate() {
         compiler.list.begin_step(u32::try_from(index).unwrap_or(u32::MAX));
         let source = received
@@ -61,17 +74,26 @@ pub(crate) fn compile(steps: &[Step], received: &[usize]) -> List {
             .map(|i| compiler.list.received(i));
         compiler.step(step, source);
     }
-    compiler.list
+    match compiler.first {
+        Some(first) => Compiled { first, second: Some(compiler.list) },
+        None => Compiled { first: compiler.list, second: None },
+    }
 }
 
 struct Compiler {
     list: List,
+    /// The first list, once the second is begun.
+    first: Option<List>,
+    /// How many descriptors come for the second list.
+    received: u16,
     /// Directories and files that stand already.
-    made: BTreeSet<PathBuf>,
+    made: PathSet,
     /// Where parts of the host are mounted: what lies below them may be the box's own work.
-    mounted: BTreeSet<PathBuf>,
-    /// Over which the stage will send the network namespace.
-    network: Option<Slot>,
+    mounted: PathSet,
+    /// Over which the stage does errands for the init.
+    errands: Option<Slot>,
+    /// The step that has the stage unmount the host's root, until that is waited for.
+    leaving: Option<u32>,
     host: Option<HostRoot>,
 }
 
@@ -98,9 +120,8 @@ impl Compiler {
             }
             Step::BecomeInit { network } => self.become_init(*network),
             Step::EnterNetwork => {
-                if let Some(socket) = self.network.take() {
+                if let Some(socket) = self.errands {
                     self.list.operation_on(OP_ENTER_NETWORK, &[socket], 0);
-                    self.list.call(libc::SYS_close, &[Arg::Slot(socket)]);
                 }
             }
             Step::DetachMounts => {
@@ -113,7 +134,6 @@ impl Compiler {
                 let name = Arg::Data(self.list.string(name.as_bytes()));
                 self.list.call(libc::SYS_sethostname, &[name, len]);
             }
-            Step::LoopbackUp => self.loopback_up(),
             Step::Socket { domain, kind, protocol, tag } => {
                 let args = [*domain, *kind | libc::SOCK_CLOEXEC, *protocol]
                     .map(|n| Arg::Value(u64::from(n.unsigned_abs())));
@@ -122,7 +142,9 @@ impl Compiler {
                 self.list.close(slot);
             }
             Step::EmptyRoot => self.empty_root(),
-            Step::PreparedRoot { source: from, paths } => self.prepared_root(from, source, paths),
+            Step::PreparedRoot { source: from, paths, .. } => {
+                self.prepared_root(from, source, paths)
+            }
             Step::Directory { path } => self.directory(path),
             Step::File { path, content } => {
                 self.parents(path);
@@ -183,7 +205,15 @@ impl Compiler {
                 let path = self.path(path);
                 self.list.call(libc::SYS_chdir, &[path]);
             }
-            Step::Serve => self.list.operation(OP_SERVE),
+            Step::Serve => {
+                if let (Some(step), Some(socket)) = (self.leaving.take(), self.errands) {
+                    let serving = self.list.current_step();
+                    self.list.begin_step(step);
+                    self.list.operation_on(OP_HOST_LEFT, &[socket], 0);
+                    self.list.begin_step(serving);
+                }
+                self.list.operation(OP_SERVE);
+            }
         }
     }
 
@@ -206,10 +236,6 @@ impl Compiler {
     }
 
     fn become_init(&mut self, network: NetworkNamespace) {
-        if network != NetworkNamespace::Own {
-            self.list.operation(OP_BECOME_INIT);
-            return;
-        }
         let pair = self.list.words(&[0]);
         let [domain, kind, protocol] =
             [libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0]
@@ -220,10 +246,15 @@ impl Compiler {
         let own = self.path("/proc/self/ns");
         let flags = Arg::Value(libc::O_RDONLY as u64 | CLOEXEC);
         let own = self.list.open(libc::SYS_openat, &[AT_FDCWD, own, flags, NONE]);
-        self.list.operation_on(OP_BECOME_INIT, &[stage, own], 1);
+        let network = u64::from(network == NetworkNamespace::Own);
+        self.list.operation_on(OP_BECOME_INIT, &[stage, own], network);
         self.list.close(own);
         self.list.close(stage);
-        self.network = Some(init);
+        self.errands = Some(init);
+        self.list.operation(OP_NEXT_LIST);
+        debug_assert!(init.number() < u64::from(FIRST_SLOTS));
+        let second = List::receiving(FIRST_SLOTS, self.received);
+        self.first = Some(std::mem::replace(&mut self.list, second));
     }
 
     /// Writes a file that is there.
@@ -247,20 +278,6 @@ impl Compiler {
         let data = Arg::Data(self.list.bytes(content));
         let len = Arg::Value(content.len() as u64);
         self.list.call(libc::SYS_write, &[Arg::Slot(slot), data, len]);
-        self.list.close(slot);
-    }
-
-    fn loopback_up(&mut self) {
-        let args = [libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0]
-            .map(|n| Arg::Value(u64::from(n.unsigned_abs())));
-        let slot = self.list.open(libc::SYS_socket, &args);
-        // struct ifreq: sixteen bytes of name, then the flags IFF_UP|IFF_RUNNING.
-        let mut request = [0u8; 40];
-        request[..2].copy_from_slice(b"lo");
-        request[16] = 0x41;
-        let request = Arg::Data(self.list.bytes(&request));
-        let set_flags = Arg::Value(libc::SIOCSIFFLAGS);
-        self.list.call(libc::SYS_ioctl, &[Arg::Slot(slot), set_flags, request]);
         self.list.close(slot);
     }
 
@@ -293,7 +310,7 @@ impl Compiler {
 
     /// Puts a prepared directory in the place of the root. The host's root ends up mounted over it:
     /// no path leads there, the descriptor in `self.host` does.
-    fn prepared_root(&mut self, from: &Path, received: Option<Slot>, paths: &BTreeSet<PathBuf>) {
+    fn prepared_root(&mut self, from: &Path, received: Option<Slot>, paths: &[PathBuf]) {
         self.list.call(libc::SYS_umask, &[Arg::Value(0o022)]);
         let root = self.path("/");
         let flags = Arg::Value((libc::O_PATH | libc::O_DIRECTORY) as u64 | CLOEXEC);
@@ -312,7 +329,9 @@ impl Compiler {
         self.list.call(libc::SYS_pivot_root, &[here, here]);
         self.list.call(libc::SYS_chdir, &[root]);
         self.host = Some(HostRoot::Over(host));
-        self.made.extend(paths.iter().cloned());
+        for path in paths {
+            self.made.insert(path);
+        }
     }
 
     fn leave_host(&mut self) {
@@ -326,10 +345,15 @@ impl Compiler {
                 self.list.call(libc::SYS_unlinkat, &[AT_FDCWD, path, remove]);
             }
             Some(HostRoot::Over(host)) => {
-                self.list.call(libc::SYS_fchdir, &[Arg::Slot(host)]);
-                let here = self.path(".");
-                self.list.call(libc::SYS_umount2, &[here, detach]);
                 let root = self.path("/");
+                if let Some(socket) = self.errands {
+                    self.list.operation_on(OP_LEAVE_HOST, &[socket, host], 0);
+                    self.leaving = Some(self.list.current_step());
+                } else {
+                    let here = self.path(".");
+                    self.list.call(libc::SYS_fchdir, &[Arg::Slot(host)]);
+                    self.list.call(libc::SYS_umount2, &[here, detach]);
+                }
                 self.list.call(libc::SYS_chdir, &[root]);
                 self.list.close(host);
             }
@@ -339,11 +363,11 @@ impl Compiler {
 
     fn directory(&mut self, path: &Path) {
         self.parents(path);
-        if self.made.insert(path.to_owned()) {
+        if self.made.insert(path) {
             let name = self.path(path);
             let args = [AT_FDCWD, name, Arg::Value(0o755)];
             self.list.call_or(libc::SYS_mkdirat, &args, libc::EEXIST);
-            if path.ancestors().skip(1).any(|above| self.mounted.contains(above)) {
+            if self.mounted.holds_above(path) {
                 self.check_directory(name);
             }
         }
@@ -362,12 +386,7 @@ impl Compiler {
 
     /// What stood below `target` is out of reach once something is mounted there.
     fn cover(&mut self, target: &Path) {
-        use std::ops::Bound::{Excluded, Unbounded};
-        let behind = self.made.range::<Path, _>((Excluded(target), Unbounded));
-        let below: Vec<_> = behind.take_while(|m| m.starts_with(target)).cloned().collect();
-        for path in below {
-            self.made.remove(&path);
-        }
+        self.made.remove_below(target);
     }
 
     fn parents(&mut self, path: &Path) {
@@ -388,7 +407,7 @@ impl Compiler {
     ) {
         if matches!(kind, BindKind::Directory | BindKind::Layer) {
             self.directory(target);
-        } else if !target.starts_with("/proc") && self.made.insert(target.to_owned()) {
+        } else if !within(target, Path::new("/proc")) && self.made.insert(target) {
             self.parents(target);
             let path = self.path(target);
             let args = [AT_FDCWD, path, Arg::Value(u64::from(libc::S_IFREG) | 0o644), NONE];
@@ -409,7 +428,7 @@ impl Compiler {
         });
         if matches!(kind, BindKind::Directory | BindKind::Layer) {
             self.cover(target);
-            self.mounted.insert(target.to_owned());
+            self.mounted.insert(target);
         }
         let target = self.path(target);
         let flags = Arg::Value(MOVE_MOUNT_F_EMPTY_PATH);

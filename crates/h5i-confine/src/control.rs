@@ -32,14 +32,14 @@ pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<(Message, Vec<Owne
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut bytes = [0u8; SIZE];
-    let got = rustix::io::retry_on_intr(|| {
+    let got = loop {
         let mut parts = [IoSliceMut::new(&mut bytes)];
-        recvmsg(&socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)
-    });
-    let got = match got {
-        Ok(got) => got.bytes,
-        Err(rustix::io::Errno::CONNRESET) => 0,
-        Err(error) => return Err(error.into()),
+        match recvmsg(&socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
+            Ok(got) => break got.bytes,
+            // A peer that ended with something unread is told of once, ahead of its last words.
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNRESET) => {}
+            Err(error) => return Err(error.into()),
+        }
     };
     let mut fds = Vec::new();
     for message in control.drain() {
@@ -85,5 +85,25 @@ fn decode(bytes: &[u8; SIZE]) -> Message {
         user_us: word(24),
         system_us: word(32),
         max_rss_kib: word(40),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    use super::*;
+
+    #[test]
+    fn the_last_words_of_a_peer_that_left_something_unread_are_heard() {
+        let flags = SocketFlags::CLOEXEC;
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+        send(&ours, &Message { kind: 1, ..Message::default() }, &[]).unwrap();
+        send(&theirs, &Message { kind: 2, ..Message::default() }, &[]).unwrap();
+        drop(theirs);
+        let heard = receive(&ours).unwrap().map(|(message, _)| message.kind);
+        assert_eq!(heard, Some(2));
+        assert!(receive(&ours).unwrap().is_none());
     }
 }

@@ -11,7 +11,6 @@ use rustix::fs::{CWD, Mode, OFlags};
 use crate::error::StartError;
 use crate::event::NoSink;
 use crate::plan::Plan;
-use crate::session::Session;
 use crate::step::Step;
 use crate::sys;
 
@@ -35,7 +34,7 @@ impl IdMap {
     pub(crate) fn new(id: u32) -> Result<Self, StartError> {
         let flags = u64::from(libc::CLONE_NEWUSER.cast_unsigned());
         let steps = vec![Step::EnterNamespaces { names: vec!["user"], flags }, Step::Serve];
-        let holder = Session::start(&Plan::of_steps(steps, Limits::default()), Arc::new(NoSink))?;
+        let holder = Plan::of_steps(steps, Limits::default()).start(Arc::new(NoSink))?;
         let namespace = map(&holder.shared().stage, id)
             .map_err(|source| StartError::Prepare { what: "map root's files", source })?;
         holder.end();

@@ -21,10 +21,12 @@ mod event;
 mod host;
 mod id_map;
 mod landlock;
+mod launched;
 mod layout;
 mod list;
 mod outcome;
 mod overlay_trial;
+mod path_set;
 mod plan;
 mod prepared;
 mod probe;
@@ -47,6 +49,7 @@ pub use enforcement::{Enforcement, Mechanism, State};
 pub use error::{PlanError, SpawnError, StartError};
 pub use event::{Event, EventSink, NoSink, RefusedCall, SinkClosed};
 pub use host::{HostFacts, UserNamespaces};
+pub use launched::{Ahead, Launched};
 pub use layout::{
     Access, BOX_ID, HOME, Layout, OVERLAY_WORK, Placement, SPOOL, Source, UPPER, WORKSPACE,
 };

@@ -11,9 +11,10 @@ use crate::error::{PlanError, StartError};
 use crate::event::{EventSink, NoSink};
 use crate::host::{HostFacts, UserNamespaces};
 use crate::landlock;
+use crate::launched::{Ahead, Launched};
 use crate::layout::{BOX_ID, HOME, Layout, WORKSPACE};
 use crate::prepared::{self, Shape};
-use crate::root;
+use crate::root::{self, Root};
 use crate::seccomp;
 use crate::session::Session;
 use crate::step::{NetworkNamespace, Step};
@@ -29,7 +30,7 @@ pub struct SocketSlot(pub(crate) u32);
 /// by [`PlanError`]. Making a plan starts nothing and writes nothing.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    steps: Vec<Step>,
+    steps: Arc<Vec<Step>>,
     enforcement: Enforcement,
     pub(crate) runs: Arc<RunDefaults>,
     pub(crate) root_caller: bool,
@@ -73,18 +74,10 @@ impl Plan {
     ) -> Result<Self, PlanError> {
         check_served(policy)?;
         let abi = check_host(policy, facts)?;
-        let (uid, gid) = match (facts.is_root(), layout.host_id) {
-            (true, Some(id)) if id != 0 => (id, id),
-            (true, _) => return Err(PlanError::RootNeedsHostId),
-            (false, _) => (facts.uid, facts.gid),
-        };
-        let mut steps = Vec::new();
-        if facts.is_root() {
-            steps.push(Step::TakeHostId { id: uid });
-        }
-        let (names, flags) = namespaces();
+        let ids = host_ids(facts.uid, facts.gid, layout)?;
+        let mut steps = first_steps(ids, policy.net.mode);
         let mut enforcement = Enforcement::default();
-        for name in &names {
+        for name in &namespaces().0 {
             enforcement.add(namespace_label(name), State::On, "of its own");
         }
         if policy.net.mode == NetMode::None {
@@ -93,35 +86,29 @@ impl Plan {
             let detail = "the host's own network, unfiltered, by the policy's choice";
             enforcement.add("network namespace", State::OffByChoice, detail);
         }
-        steps.push(Step::EnterNamespaces { names, flags });
-        steps.push(Step::MapIds { inside: BOX_ID, uid, gid });
-        let network = match policy.net.mode {
-            NetMode::None => NetworkNamespace::Own,
-            _ => NetworkNamespace::Host,
-        };
-        steps.push(Step::BecomeInit { network });
         steps.push(Step::DetachMounts);
         steps.push(Step::Hostname { name: "box".to_owned() });
         let mut prepared_root = None;
-        let (root, writable) = root::steps(policy, layout, facts)?;
+        let Root { steps: root, writable, copies } = root::plan(policy, layout, facts)?;
         let binds = root.iter().filter(|s| matches!(s, Step::Bind { .. })).count();
         enforcement.add("private root", State::On, format!("{binds} mounts granted"));
         let root = match &layout.prepared_roots {
             Some(cache) => {
-                let (shape, rest) = prepared::split(root);
+                let (shape, rest) = prepared::split(root, &copies);
                 let name = shape.name();
                 let source = cache.join(&name);
                 let paths = shape.paths().map(Path::to_owned).collect();
+                let copies = shape.copies();
                 prepared_root = Some((cache.clone(), name, shape));
-                let first = Step::PreparedRoot { source, paths };
+                let first = Step::PreparedRoot { source, paths, copies };
                 let rest = rest.into_iter().filter(|step| *step != Step::EmptyRoot);
                 std::iter::once(first).chain(rest).collect()
             }
             None => root,
         };
         steps.extend(root);
-        if network == NetworkNamespace::Own {
-            steps.extend([Step::EnterNetwork, Step::LoopbackUp]);
+        if network_namespace(policy.net.mode) == NetworkNamespace::Own {
+            steps.push(Step::EnterNetwork);
         }
         let limits = limits(&policy.limits);
         enforce_limits(&policy.limits, &limits, &mut enforcement);
@@ -148,12 +135,12 @@ impl Plan {
         steps.push(Step::SystemCallFilter { program });
         steps.push(Step::Serve);
         Ok(Self {
-            steps,
+            steps: Arc::new(steps),
             enforcement,
             runs: Arc::new(RunDefaults {
                 limits: policy.limits.clone(),
                 environment: environment(policy),
-                owner: facts.is_root().then_some(uid),
+                owner: facts.is_root().then_some(ids.uid),
             }),
             root_caller: facts.is_root(),
             prepared_root,
@@ -164,7 +151,7 @@ impl Plan {
     /// A plan of these steps alone, for the probe.
     pub(crate) fn of_steps(steps: Vec<Step>, limits: Limits) -> Self {
         Self {
-            steps,
+            steps: Arc::new(steps),
             enforcement: Enforcement::default(),
             runs: Arc::new(RunDefaults { limits, environment: Vec::new(), owner: None }),
             root_caller: false,
@@ -177,6 +164,10 @@ impl Plan {
     #[must_use]
     pub fn steps(&self) -> &[Step] {
         &self.steps
+    }
+
+    pub(crate) fn shared_steps(&self) -> Arc<Vec<Step>> {
+        Arc::clone(&self.steps)
     }
 
     /// What is enforced, mechanism by mechanism.
@@ -195,22 +186,71 @@ impl Plan {
             .iter()
             .position(|step| matches!(step, Step::DropCapabilities { .. }))
             .unwrap_or(self.steps.len());
-        self.steps.insert(place, Step::Socket { domain, kind, protocol, tag });
+        Arc::make_mut(&mut self.steps).insert(place, Step::Socket { domain, kind, protocol, tag });
         SocketSlot(tag)
     }
 
-    /// Starts a session: the stage and the box's init, ready for runs. Observations go to `sink`.
+    /// Starts a session and returns when every step is done. Observations go to `sink`.
     ///
     /// # Errors
     /// [`StartError`]; a failing step is named with its errno.
     pub fn start(&self, sink: Arc<dyn EventSink>) -> Result<Session, StartError> {
-        Session::start(self, sink)
+        let session = Launched::launch(self, None)?.session(sink)?;
+        session.wait_ready()?;
+        Ok(session)
+    }
+
+    /// Has the stage take the steps, and returns meanwhile: the caller can do something else before
+    /// it asks for the session. The stage goes on from `ahead` where that is how this plan begins.
+    ///
+    /// # Errors
+    /// [`StartError`] when the stage can't be started.
+    pub fn launch(&self, ahead: Option<Ahead>) -> Result<Launched<'_>, StartError> {
+        Launched::launch(self, ahead)
     }
 
     /// A run with a session of its own: everything it started is gone when it is waited for.
     /// Observations are dropped; use [`Plan::start`] to keep them.
     pub fn command(&self, program: impl Into<std::ffi::OsString>) -> Command<'_> {
         Command::alone(self, Arc::new(NoSink), program.into())
+    }
+}
+
+/// The ids that a box has on the host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HostIds {
+    uid: u32,
+    gid: u32,
+    caller_is_root: bool,
+}
+
+/// A box has its caller's ids, or, where that is root, one of its own.
+pub(crate) fn host_ids(uid: u32, gid: u32, layout: &Layout) -> Result<HostIds, PlanError> {
+    match (uid, layout.host_id) {
+        (0, Some(id)) if id != 0 => Ok(HostIds { uid: id, gid: id, caller_is_root: true }),
+        (0, _) => Err(PlanError::RootNeedsHostId),
+        _ => Ok(HostIds { uid, gid, caller_is_root: false }),
+    }
+}
+
+/// The steps up to the fork of the box's init.
+pub(crate) fn first_steps(ids: HostIds, network: NetMode) -> Vec<Step> {
+    let HostIds { uid, gid, caller_is_root } = ids;
+    let (names, flags) = namespaces();
+    let mut steps = Vec::new();
+    if caller_is_root {
+        steps.push(Step::TakeHostId { id: uid });
+    }
+    steps.push(Step::EnterNamespaces { names, flags });
+    steps.push(Step::MapIds { inside: BOX_ID, uid, gid });
+    steps.push(Step::BecomeInit { network: network_namespace(network) });
+    steps
+}
+
+fn network_namespace(mode: NetMode) -> NetworkNamespace {
+    match mode {
+        NetMode::None => NetworkNamespace::Own,
+        _ => NetworkNamespace::Host,
     }
 }
 

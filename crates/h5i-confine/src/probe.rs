@@ -15,7 +15,6 @@ use crate::list::{Arg, List};
 use crate::plan::Plan;
 use crate::run;
 use crate::seccomp;
-use crate::session::Session;
 use crate::step::{LandlockRules, NetworkNamespace, Step};
 use crate::wire::OP_DONE;
 
@@ -98,8 +97,8 @@ pub(crate) fn attempt(
 ) -> Result<(), ProbeError> {
     let mut plan = Plan::of_steps(steps, Limits::default());
     plan.root_caller = sources == Sources::TakenBefore;
-    let session = Session::start(&plan, Arc::new(NoSink))?;
-    let mut list = List::receiving(0);
+    let session = plan.start(Arc::new(NoSink))?;
+    let mut list = List::receiving(0, 0);
     for (index, (_, calls)) in attempts.iter().enumerate() {
         list.begin_step(u32::try_from(index).unwrap_or(u32::MAX));
         calls(&mut list);
@@ -187,8 +186,13 @@ fn trials(facts: &HostFacts, host_id: u32) -> Vec<Trial> {
             mechanism: "network namespace",
             shows: "loopback is up, no way leads out",
             steps: with(
-                enter(&["user", "net"], libc::CLONE_NEWNET),
-                vec![Step::LoopbackUp, drop_all(), Step::Serve],
+                enter(&["user"], 0),
+                vec![
+                    Step::BecomeInit { network: NetworkNamespace::Own },
+                    Step::EnterNetwork,
+                    drop_all(),
+                    Step::Serve,
+                ],
             ),
             attempts: vec![
                 ("connect to a documentation address", |l| {

@@ -1,7 +1,9 @@
 //! The steps that build a box's private root: what is not granted does not exist.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use h5i_policy::{GrantOrigin, NetMode, ReadGrant, ResolvedPolicy};
@@ -9,6 +11,8 @@ use h5i_policy::{GrantOrigin, NetMode, ReadGrant, ResolvedPolicy};
 use crate::error::PlanError;
 use crate::host::HostFacts;
 use crate::layout::{Access, BOX_ID, HOME, Layout, Placement, Source, WORKSPACE};
+use crate::path_set::{PathSet, within};
+use crate::prepared::{LARGEST_COPY, Stamp};
 use crate::step::{BindKind, Step};
 
 /// Devices every program expects; each is bound from the host's `/dev`.
@@ -23,19 +27,30 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
 /// Memory file systems of a session; everything in them is gone with it.
 const SCRATCH: [(&str, u32); 3] = [("/tmp", 0o1777), ("/run", 0o755), ("/dev/shm", 0o1777)];
 
-/// Steps for the root, from the empty one to the sealed one, and the paths that may be written.
-pub(crate) fn steps(
+/// A root as it is planned.
+#[derive(Debug, Default)]
+pub(crate) struct Root {
+    /// From the empty root to the sealed one.
+    pub(crate) steps: Vec<Step>,
+    /// What may be written.
+    pub(crate) writable: Vec<PathBuf>,
+    /// Public files of the host that a prepared root may have a copy of, as they are now.
+    pub(crate) copies: BTreeMap<PathBuf, Stamp>,
+}
+
+/// Plans the root.
+pub(crate) fn plan(
     policy: &ResolvedPolicy,
     layout: &Layout,
     facts: &HostFacts,
-) -> Result<(Vec<Step>, Vec<PathBuf>), PlanError> {
+) -> Result<Root, PlanError> {
     let mut steps = vec![Step::EmptyRoot];
     let mut writable: Vec<PathBuf> = SCRATCH.iter().map(|(path, _)| path.into()).collect();
     // Before the grants, which may lie below them.
     steps.extend(
         SCRATCH.iter().map(|(path, mode)| Step::Scratch { path: path.into(), mode: *mode }),
     );
-    grants(policy, &mut steps, &mut writable)?;
+    let copies = grants(policy, &mut steps, &mut writable)?;
     devices(&mut steps);
     steps.extend([WORKSPACE, HOME].map(|path| Step::Directory { path: path.into() }));
     steps.push(Step::Link { path: "/var/tmp".into(), target: "/tmp".into() });
@@ -51,7 +66,7 @@ pub(crate) fn steps(
     steps.push(Step::Terminals);
     steps.push(Step::LeaveHost);
     steps.push(Step::SealRoot);
-    Ok((steps, writable))
+    Ok(Root { steps, writable, copies })
 }
 
 /// Where the layers of an overlay stand until it is mounted: in memory, for the root itself may be
@@ -110,42 +125,54 @@ fn grants(
     policy: &ResolvedPolicy,
     steps: &mut Vec<Step>,
     writable: &mut Vec<PathBuf>,
-) -> Result<(), PlanError> {
-    let mut all: BTreeMap<&Path, Granted<'_>> =
-        policy.fs.read.iter().map(|(path, grant)| (path.as_path(), Granted::Read(grant))).collect();
-    all.extend(policy.fs.write.iter().map(|path| (path.as_path(), Granted::Write)));
+) -> Result<BTreeMap<PathBuf, Stamp>, PlanError> {
+    let read = policy.fs.read.iter().map(|(path, grant)| (path.as_path(), Granted::Read(grant)));
+    let write = policy.fs.write.iter().map(|path| (path.as_path(), Granted::Write));
+    let all: BTreeMap<&OsStr, Granted<'_>> =
+        read.chain(write).map(|(path, granted)| (path.as_os_str(), granted)).collect();
+    let mut copies = BTreeMap::new();
     // What is readable already, and where that ends again.
-    let mut readable: Vec<PathBuf> = Vec::new();
-    let mut ended: Vec<PathBuf> = Vec::new();
+    let mut readable = PathSet::default();
+    let mut ended = PathSet::default();
     for (path, granted) in all {
-        let own = OWN.iter().any(|own| Path::new(own).starts_with(path));
-        if own || CLOSED.iter().any(|closed| path.starts_with(closed)) {
+        let path = Path::new(path);
+        let own = OWN.iter().any(|own| within(Path::new(own), path));
+        if own || CLOSED.iter().any(|closed| within(path, Path::new(closed))) {
             return Err(PlanError::Reserved { path: path.to_owned() });
         }
         let Granted::Read(grant) = granted else {
             steps.push(bind_found(&metadata(path)?, path, Access::Write)?);
             writable.push(path.to_owned());
-            ended.push(path.to_owned());
+            ended.insert(path);
             continue;
         };
         if !policy.fs.hide.is_empty() && grant.origin == GrantOrigin::Policy {
             return Err(PlanError::HideInGrant { path: path.to_owned() });
         }
-        let below = |others: &[PathBuf]| others.iter().any(|above| path.starts_with(above));
-        if !below(&readable) || below(&ended) {
-            read_grant(path, grant, steps, &mut readable)?;
+        if (!readable.covers(path) || ended.covers(path))
+            && let Some(found) = read_grant(path, grant, steps)?
+        {
+            readable.insert(path);
+            if grant.origin == GrantOrigin::System && is_public_file(&found) {
+                copies.insert(path.to_owned(), Stamp::of(&found));
+            }
         }
         masks(path, grant, steps, &mut ended)?;
     }
-    Ok(())
+    Ok(copies)
 }
 
+/// Whether anybody on the host may read this file, and it is small enough to have copies of.
+fn is_public_file(found: &fs::Metadata) -> bool {
+    found.is_file() && found.mode() & 0o004 != 0 && found.len() <= LARGEST_COPY
+}
+
+/// Yields what stands there, where that is mounted.
 fn read_grant(
     path: &Path,
     grant: &ReadGrant,
     steps: &mut Vec<Step>,
-    readable: &mut Vec<PathBuf>,
-) -> Result<(), PlanError> {
+) -> Result<Option<fs::Metadata>, PlanError> {
     match metadata(path) {
         Ok(found) if found.is_symlink() => {
             let target = fs::read_link(path)
@@ -154,7 +181,7 @@ fn read_grant(
         }
         Ok(found) => {
             steps.push(bind_found(&found, path, Access::Read)?);
-            readable.push(path.to_owned());
+            return Ok(Some(found));
         }
         // A system path that went since `create` only makes the box smaller.
         Err(PlanError::Grant { source, .. })
@@ -162,14 +189,14 @@ fn read_grant(
                 && source.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    Ok(())
+    Ok(None)
 }
 
 fn masks(
     path: &Path,
     grant: &ReadGrant,
     steps: &mut Vec<Step>,
-    ended: &mut Vec<PathBuf>,
+    ended: &mut PathSet,
 ) -> Result<(), PlanError> {
     for name in &grant.mask {
         let masked = path.join(name);
@@ -181,7 +208,7 @@ fn masks(
             Err(source) if source.kind() == std::io::ErrorKind::NotFound => continue,
             Err(source) => return Err(PlanError::Grant { path: masked, source }),
         }
-        ended.push(masked);
+        ended.insert(&masked);
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ use crate::list::List;
 use crate::outcome::{Outcome, Usage};
 use crate::plan::RunDefaults;
 use crate::pump::{Budget, Pumps};
-use crate::session::{RunState, Session, Shared};
+use crate::session::{Progress, RunState, Session, Shared, State};
 use crate::stdio::StdioPlan;
 use crate::wire::{ExecFailure, MSG_START, Message};
 
@@ -158,13 +158,14 @@ pub(crate) fn spawn(command: &mut Command<'_>) -> Result<Run, SpawnError> {
     let id = {
         let mut state = shared.state();
         if state.over {
-            return Err(SpawnError::SessionEnded);
+            return Err(over(&mut state));
         }
         state.last_run += 1;
         let id = state.last_run;
         let run = RunState {
             started,
             deadline: limits.wall.map(|wall| started + wall.duration()),
+            forked: false,
             pidfd: None,
             terminal: None,
             stop: None,
@@ -214,52 +215,115 @@ fn start(
             .add(index, std::mem::take(chosen), on_terminal, budget.as_ref())
             .map_err(prepare("connect input and output"))?;
     }
-    let list = child::list(command, &stdio, id, limits);
+    let errand = Errand::prepare(child::list(command, &stdio, id, limits))?;
     shared.sink.event(Event::RunStarting { run: id }).inspect_err(|_| {
         shared.close(false);
         shared.wake();
     })?;
     let inside: Vec<OwnedFd> = stdio.inside.drain(..).map(|(_, fd)| fd).collect();
-    if let Some(failure) = execute(shared, id, list, inside)? {
-        return Err(explain(command, failure));
+    let sent = errand.send(shared, id, inside).and_then(|failure| match failure {
+        Some(failure) => Err(explain(command, failure)),
+        None => forked(shared, id),
+    });
+    if let Err(error) = sent {
+        await_end(shared, id);
+        return Err(error);
     }
     let terminal = if on_terminal { await_terminal(shared, id) } else { None };
     Ok(Started { pumps: stdio.pumps, outside: stdio.outside, terminal, budget })
 }
 
-/// Has a list executed in a child of the box's init; returns when it has executed its program,
-/// ended, or failed.
-fn execute(
-    shared: &Shared,
-    id: u64,
-    list: List,
-    inside: Vec<OwnedFd>,
-) -> Result<Option<ExecFailure>, SpawnError> {
-    let prepare = |what| move |source: io::Error| SpawnError::Prepare { what, source };
-    let list = list.seal().map_err(prepare("write the list of calls"))?;
-    let (status, status_write) =
-        pipe_with(PipeFlags::CLOEXEC).map_err(|e| prepare("make a pipe")(e.into()))?;
-    let mut fds: Vec<BorrowedFd<'_>> = vec![list.as_fd(), status_write.as_fd()];
-    fds.extend(inside.iter().map(AsFd::as_fd));
-    let message = Message { kind: MSG_START, run: id, ..Message::default() };
-    control::send(&shared.control, &message, &fds).map_err(|_gone| SpawnError::SessionEnded)?;
-    drop(status_write);
-    drop(inside);
-    // The pipe closes at exec; before that it may bring the failure.
-    let mut bytes = Vec::new();
-    File::from(status).read_to_end(&mut bytes).map_err(prepare("hear of the start"))?;
-    let Ok(bytes) = <[u8; size_of::<ExecFailure>()]>::try_from(bytes.as_slice()) else {
-        return Ok(None);
-    };
-    let [a, b, c, d, errno @ ..] = bytes;
-    let (step, errno) = (u32::from_ne_bytes([a, b, c, d]), i32::from_ne_bytes(errno));
-    Ok(Some(ExecFailure { step, errno }))
+/// A list that a child of the box's init is to execute, and the pipe that tells how that went.
+struct Errand {
+    list: OwnedFd,
+    status: File,
+    status_write: OwnedFd,
+}
+
+impl Errand {
+    fn prepare(list: List) -> Result<Self, SpawnError> {
+        let failed = |what| move |source: io::Error| SpawnError::Prepare { what, source };
+        let list = list.seal().map_err(failed("write the list of calls"))?;
+        let (status, status_write) =
+            pipe_with(PipeFlags::CLOEXEC).map_err(|e| failed("make a pipe")(e.into()))?;
+        Ok(Self { list, status: status.into(), status_write })
+    }
+
+    /// Sends it; returns when the child has executed its program, ended, or failed, or when the box
+    /// has ended. The stage may still be at work: then the errand waits in the socket.
+    fn send(
+        self,
+        shared: &Shared,
+        id: u64,
+        inside: Vec<OwnedFd>,
+    ) -> Result<Option<ExecFailure>, SpawnError> {
+        let Self { list, mut status, status_write } = self;
+        let mut fds: Vec<BorrowedFd<'_>> = vec![list.as_fd(), status_write.as_fd()];
+        fds.extend(inside.iter().map(AsFd::as_fd));
+        let message = Message { kind: MSG_START, run: id, ..Message::default() };
+        if control::send(&shared.control, &message, &fds).is_err() {
+            return Err(await_over(shared));
+        }
+        drop(status_write);
+        drop(inside);
+        // The pipe closes at exec; before that it may bring the failure.
+        let mut bytes = Vec::new();
+        status
+            .read_to_end(&mut bytes)
+            .map_err(|source| SpawnError::Prepare { what: "hear of the start", source })?;
+        let Ok(bytes) = <[u8; size_of::<ExecFailure>()]>::try_from(bytes.as_slice()) else {
+            return Ok(None);
+        };
+        let [a, b, c, d, errno @ ..] = bytes;
+        let (step, errno) = (u32::from_ne_bytes([a, b, c, d]), i32::from_ne_bytes(errno));
+        Ok(Some(ExecFailure { step, errno }))
+    }
+}
+
+/// Waits until the session knows that the box's init has forked this run: the pipe closes as well
+/// when the box ends before it comes to that.
+fn forked(shared: &Shared, id: u64) -> Result<(), SpawnError> {
+    let mut state = shared.state();
+    loop {
+        match state.runs.get(&id) {
+            Some(run) if run.forked => return Ok(()),
+            Some(run) if run.end.is_none() => {}
+            _ => return Err(over(&mut state)),
+        }
+        state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+/// Waits until the run's end is on record.
+fn await_end(shared: &Shared, id: u64) {
+    let mut state = shared.state();
+    while state.runs.get(&id).is_some_and(|run| run.end.is_none()) {
+        state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+/// Waits until the session knows that the box is over; yields why nothing can be started.
+fn await_over(shared: &Shared) -> SpawnError {
+    let mut state = shared.state();
+    while !state.over {
+        state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+    }
+    over(&mut state)
+}
+
+/// Why nothing can be started in a session that is over. A failed step is told once.
+fn over(state: &mut State) -> SpawnError {
+    match &mut state.progress {
+        Progress::Failed(error) => error.take().map_or(SpawnError::SessionEnded, Into::into),
+        _ => SpawnError::SessionEnded,
+    }
 }
 
 /// Has raw calls made in a session; yields the step and errno of the first that went otherwise than
 /// the list says.
 pub(crate) fn attempt(session: &Session, list: List) -> Result<Option<(u32, i32)>, SpawnError> {
-    let failure = execute(session.shared(), 0, list, Vec::new())?;
+    session.wait_ready()?;
+    let failure = Errand::prepare(list)?.send(session.shared(), 0, Vec::new())?;
     Ok(failure.map(|failure| (failure.step, failure.errno)))
 }
 

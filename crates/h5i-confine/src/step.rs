@@ -1,6 +1,5 @@
 //! The steps of a plan: what is executed, what `explain` prints, what the enforcement report says.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -39,7 +38,7 @@ pub enum Step {
         /// Whether the stage makes a network namespace meanwhile, for [`Step::EnterNetwork`].
         network: NetworkNamespace,
     },
-    /// Enter the network namespace that the stage made.
+    /// Enter the network namespace that the stage made; its loopback is up.
     EnterNetwork,
     /// Cut mount propagation between box and host.
     DetachMounts,
@@ -48,8 +47,6 @@ pub enum Step {
         /// The name.
         name: String,
     },
-    /// Bring loopback up.
-    LoopbackUp,
     /// Make a socket in the box's network namespace and hand it to the supervisor.
     Socket {
         /// Address family.
@@ -67,8 +64,10 @@ pub enum Step {
     PreparedRoot {
         /// Where it is kept on the host.
         source: PathBuf,
-        /// What is in it.
-        paths: BTreeSet<PathBuf>,
+        /// What is in it, in the order of bytes.
+        paths: Vec<PathBuf>,
+        /// How many of these are copies of the host's public files.
+        copies: usize,
     },
     /// Make a directory and its parents.
     Directory {
@@ -228,9 +227,8 @@ impl Step {
             Self::DetachMounts => {
                 "no mount of the box shows on the host, and none of the host's later"
             }
-            Self::EnterNetwork => "no address of the host or beyond can be reached from it",
+            Self::EnterNetwork => "loopback only: no address of the host or beyond can be reached",
             Self::Hostname { .. } => "the host's name stays outside",
-            Self::LoopbackUp => "a server in the box answers on localhost",
             Self::Socket { .. } => "the supervisor serves it from outside",
             Self::EmptyRoot => "what is not granted does not exist",
             Self::PreparedRoot { .. } => {
@@ -245,7 +243,10 @@ impl Step {
             Self::Scratch { .. } => "gone with the session",
             Self::Proc => "shows the box's processes only; nothing below it can be written",
             Self::Terminals => "a terminal of the box is never the caller's",
-            Self::Mask { .. } => "tells about the host's kernel, not about the box",
+            Self::Mask { path } if path.starts_with("/proc") => {
+                "tells about the host's kernel, not about the box"
+            }
+            Self::Mask { .. } => "may hold a credential; an empty file stands there",
             Self::LeaveHost => "from here on the host's files have no path",
             Self::SealRoot => "the shape of the box can't be changed from inside",
             Self::Limit { .. } => "the policy's budget",
@@ -280,13 +281,16 @@ impl fmt::Display for Step {
             Self::EnterNetwork => f.write_str("enter the network namespace"),
             Self::DetachMounts => f.write_str("detach the mount tree"),
             Self::Hostname { name } => write!(f, "set the host name to {name}"),
-            Self::LoopbackUp => f.write_str("bring loopback up"),
             Self::Socket { domain, kind, protocol, .. } => {
                 write!(f, "make a socket ({domain}, {kind}, {protocol}) for the supervisor")
             }
             Self::EmptyRoot => f.write_str("pivot to an empty root"),
-            Self::PreparedRoot { source, paths } => {
-                write!(f, "pivot to the root {}, {} entries", source.display(), paths.len())
+            Self::PreparedRoot { source, paths, copies } => {
+                let (source, entries) = (source.display(), paths.len());
+                write!(
+                    f,
+                    "pivot to the root {source}, {entries} entries, {copies} of them copies of the host's"
+                )
             }
             Self::Directory { path } => write!(f, "make directory {}", path.display()),
             Self::File { path, content } => {

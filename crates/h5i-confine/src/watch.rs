@@ -21,13 +21,30 @@ const ACCOUNTING: Duration = Duration::from_millis(250);
 /// How long a stopped run's program may take to die before its whole session is ended.
 const GRACE: Duration = Duration::from_millis(500);
 
+/// A descriptor that the session's owner has watched, and what is done when it can be read.
+pub(crate) struct Watched {
+    pub(crate) fd: OwnedFd,
+    pub(crate) heard: Box<dyn FnMut() + Send>,
+}
+
+impl std::fmt::Debug for Watched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watched").field("fd", &self.fd).finish_non_exhaustive()
+    }
+}
+
 /// Runs until the box is gone; then every run has an end.
-pub(crate) fn run(shared: &Shared, listener: Option<OwnedFd>, limits: &Limits) {
+pub(crate) fn run(
+    shared: &Shared,
+    mut listener: Option<OwnedFd>,
+    mut also: Vec<Watched>,
+    limits: &Limits,
+) {
     let mut refusals = Refusals::new(shared.started);
-    let mut next_accounting = Instant::now();
+    let mut next_accounting = Instant::now() + ACCOUNTING;
     loop {
         let timeout = timeout(shared, limits, next_accounting);
-        let ready = wait(shared, listener.as_ref(), timeout);
+        let ready = wait(shared, &mut listener, &mut also, timeout);
         let Ok(ready) = ready else { break };
         if ready.listener
             && let Some(listener) = &listener
@@ -63,7 +80,8 @@ struct Ready {
 
 fn wait(
     shared: &Shared,
-    listener: Option<&OwnedFd>,
+    listener: &mut Option<OwnedFd>,
+    also: &mut Vec<Watched>,
     timeout: Option<Duration>,
 ) -> rustix::io::Result<Ready> {
     let mut fds = vec![
@@ -71,7 +89,8 @@ fn wait(
         PollFd::new(&shared.wake, PollFlags::IN),
         PollFd::new(&shared.stage, PollFlags::IN),
     ];
-    if let Some(listener) = listener {
+    fds.extend(also.iter().map(|watched| PollFd::new(&watched.fd, PollFlags::IN)));
+    if let Some(listener) = listener.as_ref() {
         fds.push(PollFd::new(listener, PollFlags::IN));
     }
     let timeout = timeout.map(|t| Timespec {
@@ -82,16 +101,28 @@ fn wait(
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(error),
     }
-    let (control, woken, stage) =
-        (!fds[0].revents().is_empty(), !fds[1].revents().is_empty(), !fds[2].revents().is_empty());
-    // The listener hangs up when the last process of its filter is gone; then only the stage's end
-    // is left to wait for.
-    let listener = fds.get(3).is_some_and(|fd| fd.revents().contains(PollFlags::IN));
+    let seen: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
+    let [control, woken, stage] = [0, 1, 2].map(|at: usize| !seen[at].is_empty());
+    let mut seen = seen.into_iter().skip(3);
+    let mut next = || seen.next().unwrap_or(PollFlags::empty());
+    // What hangs up would be ready for ever, and is not watched any more. The listener does so when
+    // the last process of its filter is gone; then only the stage's end is left to wait for.
+    also.retain_mut(|watched| {
+        let flags = next();
+        if flags.contains(PollFlags::IN) {
+            (watched.heard)();
+        }
+        flags.contains(PollFlags::IN) || flags.is_empty()
+    });
+    let asked = listener.as_ref().map_or(PollFlags::empty(), |_| next());
+    if !asked.contains(PollFlags::IN) && !asked.is_empty() {
+        *listener = None;
+    }
     if woken {
         let mut counter = [0u8; 8];
         rustix::io::read(&shared.wake, &mut counter).ok();
     }
-    Ok(Ready { control, listener, stage })
+    Ok(Ready { control, listener: asked.contains(PollFlags::IN), stage })
 }
 
 fn timeout(shared: &Shared, limits: &Limits, accounting: Instant) -> Option<Duration> {
@@ -118,6 +149,7 @@ fn hear(
     match message.kind {
         MSG_STARTED => {
             if let Some(run) = shared.state().runs.get_mut(&message.run) {
+                run.forked = true;
                 run.pidfd = fds.pop();
             }
             let pid = u32::try_from(message.value).unwrap_or(0);
@@ -263,4 +295,53 @@ fn finish(shared: &Shared, refusals: &mut Refusals) {
 
 fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Condvar, Mutex};
+
+    use rustix::event::{EventfdFlags, eventfd};
+    use rustix::pipe::pipe;
+
+    use super::*;
+    use crate::event::NoSink;
+    use crate::session::State;
+
+    #[test]
+    fn what_hung_up_is_not_waited_for_again() {
+        let event = |value| eventfd(value, EventfdFlags::NONBLOCK).unwrap();
+        let shared = Shared {
+            control: event(0),
+            wake: event(0),
+            stage: event(0),
+            sink: Arc::new(NoSink),
+            started: Instant::now(),
+            changed: Condvar::new(),
+            state: Mutex::new(State::default()),
+        };
+        let heard = Arc::new(AtomicUsize::new(0));
+        let (as_listener, listener_writer) = pipe().unwrap();
+        let (fd, writer) = pipe().unwrap();
+        let counter = Arc::clone(&heard);
+        let count = move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+        };
+        let mut also = vec![Watched { fd, heard: Box::new(count) }];
+        // The end of a pipe hangs up as a listener does: for ever.
+        let mut listener = Some(as_listener);
+        rustix::io::write(&listener_writer, b"x").unwrap();
+        assert!(wait(&shared, &mut listener, &mut also, None).unwrap().listener);
+        assert!(listener.is_some() && also.len() == 1, "those that may ask are kept");
+        rustix::io::read(listener.as_ref().unwrap(), &mut [0u8; 1]).unwrap();
+        rustix::io::write(&writer, b"x").unwrap();
+        assert!(!wait(&shared, &mut listener, &mut also, None).unwrap().listener);
+        assert_eq!((heard.load(Ordering::Relaxed), also.len()), (1, 1));
+        rustix::io::read(&also[0].fd, &mut [0u8; 1]).unwrap();
+        drop((writer, listener_writer));
+        assert!(!wait(&shared, &mut listener, &mut also, None).unwrap().listener);
+        assert!(listener.is_none() && also.is_empty());
+        assert_eq!(heard.load(Ordering::Relaxed), 1);
+    }
 }

@@ -132,7 +132,7 @@ fn start(runs: &mut Runs, id: u64, fds: &[i32]) {
         return;
     }
     let Some(free) = (0..MAX_RUNS).find(|&i| runs.pids[i] == 0) else {
-        report(fds[1], ExecFailure { step: u32::MAX, errno: EAGAIN });
+        refuse(fds[1], id, EAGAIN);
         return;
     };
     // SAFETY: clone(SIGCHLD) without CLONE_VM is fork; this process has one thread.
@@ -141,7 +141,7 @@ fn start(runs: &mut Runs, id: u64, fds: &[i32]) {
         child(fds);
     }
     if pid < 0 {
-        report(fds[1], ExecFailure { step: u32::MAX, errno: -pid as i32 });
+        refuse(fds[1], id, -pid as i32);
         return;
     }
     runs.pids[free] = pid as i64;
@@ -151,6 +151,13 @@ fn start(runs: &mut Runs, id: u64, fds: &[i32]) {
     let message = Message { kind: MSG_STARTED, run: id, value: pid as i64, ..Message::default() };
     let _ = socket::send(CONTROL_FD, &message, (pidfd >= 0).then_some(pidfd));
     sys::close(pidfd);
+}
+
+/// A run that was not forked has its end all the same: that of one that found no program.
+fn refuse(status: i32, id: u64, errno: i32) {
+    report(status, ExecFailure { step: u32::MAX, errno });
+    let message = Message { kind: MSG_ENDED, code: 127 << 8, run: id, ..Message::default() };
+    let _ = socket::send(CONTROL_FD, &message, None);
 }
 
 fn child(fds: &[i32]) -> ! {

@@ -27,6 +27,11 @@ pub mod nr {
     pub const SETNS: usize = 308;
     pub const UNSHARE: usize = 272;
     pub const PRCTL: usize = 157;
+    pub const SOCKET: usize = 41;
+    pub const IOCTL: usize = 16;
+    pub const FCHDIR: usize = 81;
+    pub const CHDIR: usize = 80;
+    pub const UMOUNT2: usize = 166;
 }
 
 #[cfg(target_arch = "aarch64")]
@@ -54,6 +59,11 @@ pub mod nr {
     pub const SETNS: usize = 268;
     pub const UNSHARE: usize = 97;
     pub const PRCTL: usize = 167;
+    pub const SOCKET: usize = 198;
+    pub const IOCTL: usize = 29;
+    pub const FCHDIR: usize = 50;
+    pub const CHDIR: usize = 49;
+    pub const UMOUNT2: usize = 39;
 }
 
 pub const PIDFD_OPEN: usize = 434;

@@ -22,6 +22,23 @@ pub struct PolicyDigest([u8; 32]);
 #[error("a policy digest is sha256: and 64 lower-case hexadecimal digits")]
 pub struct DigestError;
 
+/// Why a frozen policy is not the one that its digest names, or can't be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FrozenError {
+    /// The text is another one than was frozen.
+    #[error("its digest is {found}, not {expected}")]
+    Changed {
+        /// Digest of the text as it stands.
+        found: PolicyDigest,
+        /// Digest that was written down when it was frozen.
+        expected: PolicyDigest,
+    },
+    /// It is what was frozen, but no policy of this version.
+    #[error("cannot read it")]
+    Malformed(#[source] serde_json::Error),
+}
+
 const DOMAIN: &[u8] = b"h5i-policy-v1\0";
 const PREFIX: &str = "sha256:";
 
@@ -39,14 +56,33 @@ impl ResolvedPolicy {
     /// The digest of this policy.
     #[must_use]
     pub fn digest(&self) -> PolicyDigest {
-        let mut hasher = Sha256::new();
-        hasher.update(DOMAIN);
-        hasher.update(self.canonical_json().as_bytes());
-        PolicyDigest(hasher.finalize().into())
+        PolicyDigest::of_canonical_json(self.canonical_json().as_bytes())
+    }
+
+    /// Reads a policy that was frozen as [`canonical_json`](Self::canonical_json), and proves by
+    /// its digest that these are the bytes.
+    ///
+    /// # Errors
+    /// [`FrozenError::Changed`] for any other text, also one that means the same;
+    /// [`FrozenError::Malformed`] for what another version froze.
+    pub fn from_canonical_json(json: &[u8], expected: PolicyDigest) -> Result<Self, FrozenError> {
+        let found = PolicyDigest::of_canonical_json(json);
+        if found != expected {
+            return Err(FrozenError::Changed { found, expected });
+        }
+        serde_json::from_slice(json).map_err(FrozenError::Malformed)
     }
 }
 
 impl PolicyDigest {
+    /// The digest of a policy by its canonical JSON.
+    fn of_canonical_json(json: &[u8]) -> Self {
+        let mut hasher = Sha256::new();
+        hasher.update(DOMAIN);
+        hasher.update(json);
+        Self(hasher.finalize().into())
+    }
+
     /// The 32 bytes.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
@@ -105,7 +141,7 @@ impl From<PolicyDigest> for String {
 
 #[cfg(test)]
 mod tests {
-    use super::{DigestError, PolicyDigest};
+    use super::{DigestError, FrozenError, PolicyDigest};
     use crate::resolved::ResolvedPolicy;
 
     #[test]
@@ -117,5 +153,25 @@ mod tests {
         for bad in [&text[1..], &text[7..], &text[..70], &text.to_uppercase(), ""] {
             assert_eq!(bad.parse::<PolicyDigest>(), Err(DigestError), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_frozen_policy_is_read_only_from_the_bytes_that_were_frozen() {
+        let policy = ResolvedPolicy::default();
+        let (json, digest) = (policy.canonical_json(), policy.digest());
+        let read = |text: &str| ResolvedPolicy::from_canonical_json(text.as_bytes(), digest);
+        assert_eq!(read(&json).expect("as it was frozen"), policy);
+        // One byte changed, one added, one space that means nothing, and nothing at all.
+        let changed = json.replace("\"process\"", "\"container\"");
+        assert_ne!(changed, json);
+        for text in [changed, format!("{json}\n"), json.replace(':', ": "), String::new()] {
+            let error = read(&text).expect_err(&text);
+            assert!(matches!(error, FrozenError::Changed { .. }), "{error:?}");
+        }
+        // The digest alone makes no policy of other words.
+        let other = b"{\"later\":1}";
+        let of_other = PolicyDigest::of_canonical_json(other);
+        let error = ResolvedPolicy::from_canonical_json(other, of_other).expect_err("no policy");
+        assert!(matches!(error, FrozenError::Malformed(_)), "{error:?}");
     }
 }

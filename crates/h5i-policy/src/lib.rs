@@ -44,7 +44,7 @@ mod word;
 
 pub use cidr::{Cidr, CidrError};
 pub use diff::{Change, diff};
-pub use digest::{DigestError, PolicyDigest};
+pub use digest::{DigestError, FrozenError, PolicyDigest};
 pub use document::PolicyDocument;
 pub use document::error::{DocumentError, DocumentErrorKind, Excerpt, ValueError};
 pub use escape::Escaped;

@@ -1,10 +1,10 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 
-use clap::CommandFactory;
+use clap::{CommandFactory, Parser as _};
 use h5i_policy::{Millis, Tier};
 
-use super::{After, BoxVerb, Cli, DiffForm, Verb, asks_for_json, usage_failure};
+use super::{After, BoxVerb, Cli, DiffForm, RunAlone, Verb, asks_for_json, usage_failure};
 use crate::failure::Kind;
 use crate::workspace::BaseSpec;
 
@@ -155,4 +155,44 @@ fn help_reads_as_it_was_reviewed() {
     command.build();
     render(&mut command, "", &mut text);
     insta::assert_snapshot!("help", text);
+}
+
+#[test]
+fn a_run_parsed_alone_is_what_the_whole_grammar_makes_of_it() {
+    let alone = |line: &str| {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let alone = RunAlone::parse(&words).map(|cli| format!("{cli:?}"));
+        let whole = Cli::try_parse_from(words).ok().map(|cli| format!("{cli:?}"));
+        (alone, whole)
+    };
+    for line in [
+        "h5i box run a -- true",
+        "h5i box run a --json --timeout 5s -e A=1 --env B=2 -- cc -c x --help -C y",
+        "h5i box run --json a -- -C",
+        "h5i box run a -- -- x",
+    ] {
+        let (alone, whole) = alone(line);
+        assert!(alone.is_some(), "{line}");
+        assert_eq!(alone, whole, "{line}");
+    }
+    // What is another verb, or wrong, or has an option of all verbs, is left to the whole grammar.
+    for line in [
+        "h5i box run a",
+        "h5i box run a true",
+        "h5i box run -- true",
+        "h5i box run A -- true",
+        "h5i box run a --timeout never -- true",
+        "h5i box run a --help",
+        "h5i box run a -h",
+        "h5i box run --version",
+        "h5i box run a --nonsense -- true",
+        "h5i box run -C d a -- true",
+        "h5i box run a -C d -- true",
+        "h5i -C d box run a -- true",
+        "h5i box ls",
+        "h5i run -- true",
+        "h5i",
+    ] {
+        assert_eq!(alone(line).0, None, "{line}");
+    }
 }

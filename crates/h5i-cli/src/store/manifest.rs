@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use h5i_policy::{History, Tier};
+use h5i_policy::{History, PolicyDigest, Tier};
 use serde::{Deserialize, Serialize};
 
 use super::box_name::BoxName;
@@ -64,8 +64,8 @@ pub struct Manifest {
     pub profile: String,
     /// What the person said the box is for.
     pub purpose: Option<String>,
-    /// Digest of the resolved policy, `sha256:…`.
-    pub policy_digest: String,
+    /// Digest of the resolved policy.
+    pub policy_digest: PolicyDigest,
     /// How the workspace is laid out.
     pub workspace: WorkspaceKind,
     /// How much of the past the box received.

@@ -10,6 +10,9 @@ use super::scope::Scope;
 use super::{Store, names};
 use crate::path_error::{Action, PathError};
 
+/// The resolved policy in a box's host directory, as canonical JSON: what its digest is over.
+pub const FROZEN_POLICY: &str = "policy.json";
+
 /// A box on disk, by its name. Holding one says that it was there, not that it still is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredBox {

@@ -38,7 +38,7 @@ fn manifest(box_name: &str, objects: &[&str], expires: Option<Timestamp>) -> Man
         profile: "default".into(),
         purpose: None,
         parent: None,
-        policy_digest: "sha256:00".into(),
+        policy_digest: h5i_policy::ResolvedPolicy::default().digest(),
         workspace: WorkspaceKind::Checkout,
         history: History::Full,
         objects: objects

@@ -50,7 +50,7 @@ pub(super) fn export(caller: &Caller, args: &ExportArgs) -> Result<Answer, Failu
             base_name: &manifest.base.described,
             tier: manifest.tier,
             profile: &manifest.profile,
-            policy: &manifest.policy_digest,
+            policy: &manifest.policy_digest.to_string(),
             purpose: manifest.purpose.as_deref(),
             network: reach(policy.net.mode),
             home: &home,

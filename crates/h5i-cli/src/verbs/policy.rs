@@ -104,8 +104,7 @@ pub(super) fn diff(caller: &Caller, args: &PolicyDiffArgs) -> Result<Answer, Fai
         writeln!(text, "{}: {before} in the box, {after} now", change.field).ok();
         rows.push(json!({ "field": change.field, "box": change.before, "now": change.after }));
     }
-    let data =
-        json!({ "box": manifest.policy_digest, "now": now.digest().to_string(), "changes": rows });
+    let data = json!({ "box": manifest.policy_digest, "now": now.digest(), "changes": rows });
     let answer = Answer::new(data, text)?.code(u8::from(!changes.is_empty()));
     Ok(if changes.is_empty() { answer.note("no difference") } else { answer })
 }

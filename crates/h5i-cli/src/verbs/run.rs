@@ -11,7 +11,7 @@ use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::path_error::{Action, PathError};
 use crate::running::{Capture, Errand, Finished, run as execute, spawn_exit_code};
-use crate::store::{Manifest, StoredBox};
+use crate::store::{FROZEN_POLICY, Manifest, StoredBox};
 
 pub(super) fn run(caller: &Caller, args: &RunInArgs) -> Result<Answer, Refusal> {
     let not_started = |failure: Failure| {
@@ -59,20 +59,12 @@ pub(super) fn frozen_policy(
     stored: &StoredBox,
     manifest: &Manifest,
 ) -> Result<ResolvedPolicy, Failure> {
-    let path = stored.host_dir().join("policy.toml");
-    let text = fs::read_to_string(&path).map_err(PathError::at(Action::Read, &path))?;
-    let corrupt = |message: String| {
+    let path = stored.host_dir().join(FROZEN_POLICY);
+    let json = fs::read(&path).map_err(PathError::at(Action::Read, &path))?;
+    ResolvedPolicy::from_canonical_json(&json, manifest.policy_digest).map_err(|error| {
+        let why = Failure::new(Kind::Corrupt, &error).message;
+        let message = format!("the frozen policy of box `{}` is not usable: {why}", manifest.name);
         Failure::told(Kind::Corrupt, message)
             .hint(format!("h5i box rm {} keeps its receipt", manifest.name))
-    };
-    let policy = ResolvedPolicy::from_toml("policy.toml", &text)
-        .map_err(|e| corrupt(format!("the frozen policy of box `{}`: {e}", manifest.name)))?;
-    if policy.digest().to_string() == manifest.policy_digest {
-        Ok(policy)
-    } else {
-        Err(corrupt(format!(
-            "the frozen policy of box `{}` is not the one in its manifest",
-            manifest.name
-        )))
-    }
+    })
 }

@@ -109,8 +109,8 @@ fn what_is_damaged_on_disk_is_corrupt_and_can_be_removed() {
     for (file, text, says) in [
         ("manifest.json", "{", "box `a` is damaged"),
         ("manifest.json", "{\"v\":99}", "has version 99"),
-        ("policy.toml", "not = [", "the frozen policy of box `a`"),
-        ("policy.toml", "", "the frozen policy of box `a`"),
+        ("policy.json", "not = [", "the frozen policy of box `a`"),
+        ("policy.json", "", "the frozen policy of box `a`"),
     ] {
         let stand = Stand::new();
         stand.ok(&["box", "create", "a"]);
@@ -139,15 +139,15 @@ fn what_is_damaged_on_disk_is_corrupt_and_can_be_removed() {
 fn a_frozen_policy_that_was_loosened_on_disk_is_corrupt() {
     let stand = Stand::new();
     stand.ok(&["box", "create", "a"]);
-    let path = stand.box_dir("a").join("host/policy.toml");
+    let path = stand.box_dir("a").join("host/policy.json");
     let text = fs::read_to_string(&path).unwrap();
-    assert!(text.contains("mode = \"none\""), "{text}");
-    fs::write(&path, text.replace("mode = \"none\"", "mode = \"host\"")).unwrap();
+    assert!(text.contains("\"mode\":\"none\""), "{text}");
+    fs::write(&path, text.replace("\"mode\":\"none\"", "\"mode\":\"host\"")).unwrap();
     Refusal {
         words: &["box", "run", "a", "--", "true"],
         code: 125,
         kind: "corrupt",
-        says: &["is not the one in its manifest"],
+        says: &["the frozen policy of box `a`", "its digest is sha256:"],
         hint: "h5i box rm a",
     }
     .check(&stand);

@@ -105,7 +105,7 @@ fn explain_reads_as_it_was_reviewed() {
         "map id",
         "detach the mount tree",
         "pivot to",
-        "bring loopback up",
+        "enter the network namespace",
         "drop all capabilities",
         "restrict by Landlock",
         "install the system-call filter",

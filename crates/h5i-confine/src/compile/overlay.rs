@@ -26,7 +26,7 @@ impl Compiler {
         let options = Arg::Data(self.list.string(&options));
         let flags = Arg::Value(libc::MS_NOSUID | libc::MS_NODEV);
         self.cover(target);
-        self.mounted.insert(target.to_owned());
+        self.mounted.insert(target);
         let target = self.path(target);
         self.list.call(libc::SYS_mount, &[kind, target, kind, flags, options]);
         for place in lowers.iter().map(PathBuf::as_path).chain([area]) {

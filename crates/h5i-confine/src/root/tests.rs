@@ -3,7 +3,7 @@ use std::path::Path;
 
 use h5i_policy::{GrantOrigin, HostPath, ReadGrant, ResolvedPolicy};
 
-use super::grants;
+use super::{LARGEST_COPY, grants};
 use crate::error::PlanError;
 use crate::layout::Access;
 use crate::step::Step;
@@ -89,4 +89,26 @@ fn a_missing_path_of_the_policy_is_refused_and_one_of_the_system_left_out() {
     assert!(matches!(planned(&policy), Err(PlanError::Grant { .. })));
     policy.fs.read.insert(gone, ReadGrant::whole(GrantOrigin::System));
     assert!(planned(&policy).unwrap().is_empty());
+}
+
+#[test]
+fn only_small_public_files_of_the_system_may_be_copied() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    let mut policy = ResolvedPolicy::default();
+    let mut grant = |name: &str, origin, mode: u32, size: u64| {
+        let file = root.join(name);
+        fs::File::create(&file).unwrap().set_len(size).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        policy.fs.read.insert(path(&file), ReadGrant::whole(origin));
+    };
+    grant("public", GrantOrigin::System, 0o644, 9);
+    grant("largest", GrantOrigin::System, 0o644, LARGEST_COPY);
+    grant("larger", GrantOrigin::System, 0o644, LARGEST_COPY + 1);
+    grant("private", GrantOrigin::System, 0o640, 9);
+    grant("persons", GrantOrigin::Policy, 0o644, 9);
+    let copies = grants(&policy, &mut Vec::new(), &mut Vec::new()).unwrap();
+    let names: Vec<_> = copies.keys().map(|path| path.file_name().unwrap()).collect();
+    assert_eq!(names, ["largest", "public"]);
 }

@@ -233,28 +233,43 @@ fn no_follow() -> i32 {
     rustix::fs::OFlags::NOFOLLOW.bits().cast_signed()
 }
 
+/// How much of a log's end is read at first; most records are far shorter.
+const FIRST_WINDOW: u64 = 4096;
+/// The most that is read: two lines as long as may be.
+const LAST_WINDOW: u64 = 2 * (MAX_LINE as u64 + 1);
+
 /// The last whole line without its newline, and the bytes after it.
 fn read_end(file: &File, size: u64, path: &Path) -> Result<(Option<Vec<u8>>, Vec<u8>), OpenError> {
-    let window = size.min(2 * (MAX_LINE as u64 + 1));
-    let mut tail = vec![0; usize::try_from(window).unwrap_or(2 * (MAX_LINE + 1))];
-    file.read_exact_at(&mut tail, size - window).map_err(|source| OpenError::Io {
-        operation: "read the end of",
-        path: path.to_owned(),
-        source,
-    })?;
-    let too_long = || OpenError::TooLong { path: path.to_owned() };
+    let mut window = FIRST_WINDOW;
+    loop {
+        let span = window.min(size);
+        let mut tail = vec![0; usize::try_from(span).unwrap_or(usize::MAX)];
+        file.read_exact_at(&mut tail, size - span).map_err(|source| OpenError::Io {
+            operation: "read the end of",
+            path: path.to_owned(),
+            source,
+        })?;
+        match split_end(tail, span == size) {
+            Some((_, torn)) if torn.len() > MAX_LINE + 1 => break,
+            Some(found) => return Ok(found),
+            None if window >= LAST_WINDOW => break,
+            None => window = (window * 8).min(LAST_WINDOW),
+        }
+    }
+    Err(OpenError::TooLong { path: path.to_owned() })
+}
+
+/// Splits the end of a log, or the `whole` of it, into its last whole line and what follows; `None`
+/// where the line begins before it.
+fn split_end(mut tail: Vec<u8>, whole: bool) -> Option<(Option<Vec<u8>>, Vec<u8>)> {
     let newline = tail.iter().rposition(|&byte| byte == b'\n');
     let torn = tail.split_off(newline.map_or(0, |at| at + 1));
-    if torn.len() > MAX_LINE + 1 {
-        return Err(too_long());
-    }
     if tail.pop().is_none() {
-        return Ok((None, torn));
+        return whole.then_some((None, torn));
     }
     match tail.iter().rposition(|&byte| byte == b'\n') {
-        Some(before) => Ok((Some(tail.split_off(before + 1)), torn)),
-        None if window == size => Ok((Some(tail), torn)),
-        None => Err(too_long()),
+        Some(before) => Some((Some(tail.split_off(before + 1)), torn)),
+        None => whole.then_some((Some(tail), torn)),
     }
 }
 

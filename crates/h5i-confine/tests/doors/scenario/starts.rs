@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
 
-use h5i_confine::{Outcome, SpawnError};
+use h5i_confine::{Event, EventSink, Outcome, SpawnError, StartError};
 
 use super::{must, scenario};
 use crate::door::Scenario;
@@ -17,6 +18,7 @@ pub(crate) const ALL: &[Scenario] = &[
     scenario("S5", "a directory that is not there is named", bad_directory),
     scenario("S6", "three hundred grants", many_grants),
     scenario("S7", "a failed start leaves the session as it was", failed_in_session),
+    scenario("S8", "a failing step is told by the first run, whose end is on record", early),
 ];
 
 fn error(fresh: &Fresh, program: &str) -> Option<SpawnError> {
@@ -138,4 +140,44 @@ fn failed_in_session(world: &World) -> Result<String, String> {
     let twin = session.command("/bin/true").output().unwrap();
     must(twin.outcome == Outcome::Exited(0), "twin", twin.outcome)?;
     Ok("600 failures, then a run".to_owned())
+}
+
+/// One step, a socket of no family, fails in the stage.
+fn early(world: &World) -> Result<String, String> {
+    let mut fresh = world.fresh(|_| {});
+    let sink = Arc::clone(&fresh.sink);
+    let session = |fresh: &Fresh| {
+        let sink = Arc::clone(&fresh.sink) as Arc<dyn EventSink>;
+        fresh.plan.launch(None).unwrap().session(sink).unwrap()
+    };
+    let slot = fresh.plan.request_socket(libc::AF_UNIX, libc::SOCK_STREAM, 0);
+    let mut alive = session(&fresh);
+    must(alive.take_socket(slot).is_some(), "twin's socket", "none")?;
+    let twin = alive.command("true").spawn().map_err(|e| format!("{e:?}"))?.wait();
+    must(twin == Outcome::Exited(0), "twin", twin)?;
+    drop(alive);
+    let slot = fresh.plan.request_socket(9999, libc::SOCK_STREAM, 0);
+    for round in 0..20 {
+        let mut session = session(&fresh);
+        // Asked for at once, while the stage is at work, or after it has failed.
+        if round % 2 == 0 {
+            must(session.take_socket(slot).is_none(), "socket", "there is one")?;
+        }
+        let seen = session.command("true").spawn().err();
+        let told = matches!(&seen, Some(SpawnError::Session(StartError::Step { step, .. }))
+            if step.contains("make a socket"));
+        must(told, "error", &seen)?;
+        let again = session.command("true").spawn().err();
+        must(matches!(again, Some(SpawnError::SessionEnded)), "told once", &again)?;
+    }
+    let (mut starts, mut ends) = (0, 0);
+    for event in sink.0.lock().unwrap().iter() {
+        match event {
+            Event::RunStarting { .. } => starts += 1,
+            Event::RunEnded { .. } => ends += 1,
+            _ => {}
+        }
+    }
+    must(starts == ends && ends > 0, "records", format!("{starts} starts, {ends} ends"))?;
+    Ok("told".to_owned())
 }
