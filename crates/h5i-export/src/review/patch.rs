@@ -51,13 +51,28 @@ pub struct Change {
     pub(crate) new_id: Oid,
 }
 
+/// Where two trees are compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Where {
+    /// Everywhere.
+    All,
+    /// At these paths, which are all that differ: libgit2 walks equal directories of the two trees as
+    /// well, so it is told where to look. Were one missing, the patch would not give the reviewed
+    /// tree.
+    At(Vec<Vec<u8>>),
+}
+
 /// Writes the patch from `base` to `reviewed`, and tells what it changes, in the order of the patch.
 pub(crate) fn make(
     store: &Store,
-    base: Oid,
-    reviewed: Oid,
+    (base, reviewed): (Oid, Oid),
+    at: Where,
     text: &mut impl Write,
 ) -> Result<Vec<Change>, StoreError> {
+    // No path at all would mean every path.
+    if matches!(&at, Where::At(paths) if paths.is_empty()) {
+        return Ok(Vec::new());
+    }
     let (old, new) = (store.tree(base)?, store.tree(reviewed)?);
     // Everything that a configuration could say is said here.
     let mut options = DiffOptions::new();
@@ -68,8 +83,14 @@ pub(crate) fn make(
         .interhunk_lines(0)
         // Git takes a change of type only as a deletion and an addition.
         .include_typechange(false)
+        .disable_pathspec_match(true)
         .old_prefix("a/")
         .new_prefix("b/");
+    if let Where::At(paths) = at {
+        for path in paths {
+            options.pathspec(path);
+        }
+    }
     let git = StoreError::git;
     let mut compare = || {
         let diff = store.repo.diff_tree_to_tree(Some(&old), Some(&new), Some(&mut options));
