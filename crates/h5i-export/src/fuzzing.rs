@@ -57,7 +57,7 @@ pub fn patch_apply(data: &[u8]) {
         let Ok(tree) = apply(store, base.tree, data) else { return };
         // libgit2 has no patch for some trees that a patch can give, such as names that it refuses.
         let mut again = Vec::new();
-        if patch::make(store, (base.tree, tree), &patch::Where::Anywhere, &mut again).is_err() {
+        if patch::make(store, (base.tree, tree), patch::Where::All, &mut again).is_err() {
             return;
         }
         let applied = apply(store, base.tree, &again[..]).expect("the patch of a tree applies");

@@ -246,3 +246,27 @@ fn nothing_that_the_repository_is_configured_to_run_runs() {
     stand.ground.git(&["update-ref", "refs/heads/other", "HEAD"]);
     assert!(canary.try_exists().unwrap());
 }
+
+#[test]
+fn a_linked_worktree_and_a_directory_below_are_places_to_apply_in() {
+    let stand = Stand::with_identity();
+    let linked = stand.path().join("linked");
+    stand.ground.git(&["worktree", "add", "--quiet", "-b", "side", linked.to_str().unwrap()]);
+    let in_linked = |directory: &std::path::Path, words: &[&str]| {
+        let said = Said::of(stand.command().current_dir(directory).args(words).output().unwrap());
+        assert_eq!(said.code, 0, "{words:?}: {}", said.err);
+    };
+    in_linked(&linked, &["box", "create", "a"]);
+    stand.sh("a", CHANGES);
+    let out = stand.export("a");
+    let words = ["box", "apply", "a", "--yes", "--bundle", out.to_str().unwrap(), "--worktree"];
+    in_linked(&linked.join("dir"), &words);
+    let git = |args: &[&str]| crate::support::git(&linked, args);
+    assert_eq!(git(&["diff", "--cached", "--name-only"]), "a.txt\nblob\ncrlf\ndir/c.txt\nlink");
+    assert_eq!(git(&["diff", "--name-only"]), "");
+    // The main one is untouched.
+    assert_eq!(stand.ground.git(&["status", "--porcelain"]), "");
+    git(&["reset", "--quiet", "--hard"]);
+    in_linked(&linked, &words[..6]);
+    assert_eq!(git(&["rev-parse", "h5i/a^"]), git(&["rev-parse", "side"]));
+}

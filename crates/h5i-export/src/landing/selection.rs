@@ -7,7 +7,7 @@ use git2::FileMode;
 use super::{LandError, Landing};
 use crate::apply::{Edit, Edits};
 use crate::review::ChangeKind;
-use crate::review::patch;
+use crate::review::patch::{self, Where};
 
 impl Landing {
     /// Takes only what changes at these paths or below them; a renamed file is taken by either of
@@ -17,12 +17,8 @@ impl Landing {
     /// [`LandError::NotChanged`] for a path at which nothing changes, [`LandError::LinkEscapes`] for
     /// a link that was reviewed together with what keeps it inside.
     pub fn only(mut self, paths: &[Vec<u8>]) -> Result<Self, LandError> {
-        let changes = patch::make(
-            &self.store,
-            (self.base, self.tree),
-            &patch::Where::Anywhere,
-            &mut std::io::sink(),
-        )?;
+        let changes =
+            patch::make(&self.store, (self.base, self.tree), Where::All, &mut std::io::sink())?;
         let mut matched: BTreeSet<usize> = BTreeSet::new();
         let mut edits = Edits::default();
         for change in &changes {

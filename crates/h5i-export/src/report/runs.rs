@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::phrase::Phrase;
+use super::text::{size, span};
 use crate::record::{ByteText, Event, Outcome, Record, Timestamp};
 
 /// One run.
@@ -99,15 +100,27 @@ impl Run<'_> {
             Outcome::Exited => words(format!("exit {}", number(*exit_code))),
             Outcome::Signaled => words(format!("ended by signal {}", number(*signal))),
             Outcome::Stopped => {
-                let stopped =
-                    words("stopped by ".to_owned()).foreign(limit.as_deref().unwrap_or("a limit"));
+                let limit = limit.as_deref().unwrap_or("a limit");
+                let stopped = words("stopped by ".to_owned()).foreign(limit);
                 match (used, allowed) {
-                    (Some(used), Some(allowed)) => stopped.words(format!(" ({used} of {allowed})")),
+                    (Some(used), Some(allowed)) => {
+                        let (used, allowed) = (amount(limit, *used), amount(limit, *allowed));
+                        stopped.words(format!(" ({used} of {allowed})"))
+                    }
                     _ => stopped,
                 }
             }
             Outcome::Refused => words("was refused".to_owned()),
             Outcome::CutOff => words("was cut off".to_owned()),
         }
+    }
+}
+
+/// So much of a limit, in the limit's unit.
+fn amount(limit: &str, value: u64) -> String {
+    match limit {
+        "wall" | "cpu" => span(value),
+        "memory" | "disk" | "output" | "file_size" => size(value),
+        _ => value.to_string(),
     }
 }

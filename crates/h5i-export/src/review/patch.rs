@@ -51,29 +51,28 @@ pub struct Change {
     pub(crate) new_id: Oid,
 }
 
-/// Where two trees may differ.
-#[derive(Clone, Debug)]
+/// Where two trees are compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Where {
-    /// Anywhere.
-    Anywhere,
-    /// At these paths only. Were one missing, the patch would not give the reviewed tree.
+    /// Everywhere.
+    All,
+    /// At these paths, which are all that differ: libgit2 walks equal directories of the two trees as
+    /// well, so it is told where to look. Were one missing, the patch would not give the reviewed
+    /// tree.
     At(Vec<Vec<u8>>),
 }
 
 /// Writes the patch from `base` to `reviewed`, and tells what it changes, in the order of the patch.
-/// libgit2 walks equal directories of the two trees as well, unless it is told where to look.
 pub(crate) fn make(
     store: &Store,
     (base, reviewed): (Oid, Oid),
-    places: &Where,
+    at: Where,
     text: &mut impl Write,
 ) -> Result<Vec<Change>, StoreError> {
-    let paths = match places {
-        Where::Anywhere => &[][..],
-        // No path at all would mean every path.
-        Where::At(paths) if paths.is_empty() => return Ok(Vec::new()),
-        Where::At(paths) => paths,
-    };
+    // No path at all would mean every path.
+    if matches!(&at, Where::At(paths) if paths.is_empty()) {
+        return Ok(Vec::new());
+    }
     let (old, new) = (store.tree(base)?, store.tree(reviewed)?);
     // Everything that a configuration could say is said here.
     let mut options = DiffOptions::new();
@@ -87,8 +86,10 @@ pub(crate) fn make(
         .disable_pathspec_match(true)
         .old_prefix("a/")
         .new_prefix("b/");
-    for path in paths {
-        options.pathspec(path.as_slice());
+    if let Where::At(paths) = at {
+        for path in paths {
+            options.pathspec(path);
+        }
     }
     let git = StoreError::git;
     let mut compare = || {

@@ -123,9 +123,9 @@ impl Proposal<'_> {
         let Self { export, store, compared } = self;
         let base = export.base.tree;
         let tree = compared.edits.apply(&store, Some(base))?;
-        let places = patch::Where::At(compared.edits.paths());
+        let at = patch::Where::At(compared.edits.paths());
         let mut text = PatchWriter::new(&export.scratch);
-        let changes = patch::make(&store, (base, tree), &places, &mut text)?;
+        let changes = patch::make(&store, (base, tree), at, &mut text)?;
         let text = text.finish().map_err(StoreError::Patch)?;
         let mut check = Check { store: &store, refusals: compared.refusals, flags: Vec::new() };
         check.names(tree, &compared.added)?;
