@@ -21,10 +21,10 @@ pub use box_verbs::{
     BoxVerb, CreateArgs, DiffArgs, DiffForm, ExplainArgs, ExportArgs, GcArgs, ListArgs, LogArgs,
     ProbeArgs, RmArgs, RunInArgs, ShellArgs, StatusArgs,
 };
-pub use making::{After, BaseArgs, PolicyArgs, RunArgs};
+pub use making::{After, BaseArgs, LayoutArgs, PolicyArgs, RunArgs};
 pub use policy_verbs::{CheckArgs, PolicyDiffArgs, PolicyVerb, ProfileArgs};
 pub use receipt_verbs::{ReceiptVerb, VerifyArgs};
-pub use values::{Assignment, AssignmentError, Lane, ProfileName, ValueError};
+pub use values::{Assignment, AssignmentError, Lane, ProfileName, ValueError, WorkspaceChoice};
 
 /// A disposable development environment for coding agents, inside one boundary.
 ///

@@ -5,7 +5,8 @@ use std::io;
 use std::sync::Arc;
 
 use h5i_confine::{
-    Command, EventSink, Outcome, Output, PlanError, RefusedCall, SpawnError, StartError, Usage,
+    Ahead, Command, EventSink, Outcome, Output, PlanError, RefusedCall, SpawnError, StartError,
+    Usage,
 };
 use h5i_policy::{Millis, ResolvedPolicy, Tier};
 
@@ -138,16 +139,23 @@ fn confined(caller: &Caller, errand: &Errand<'_>) -> Result<Finished, Failure> {
         objects.extend(caller.store.object_dirs(key)?);
     }
     let mounts = box_plan::object_mounts(objects);
-    let layout =
-        box_plan::layout(&caller.store, &errand.stored.box_dir(), &mounts, errand.manifest.host_id);
+    let layout = box_plan::layout(
+        &caller.store,
+        &errand.stored.box_dir(),
+        &errand.manifest.layers,
+        &mounts,
+        errand.manifest.host_id,
+    );
+    // The stage's first steps are the same whatever the plan; a plan that is refused ends them.
+    let ahead = Ahead::start(&policy, &layout);
     let plan = box_plan::plan(&policy, &layout)?;
     let started = |e| spawn_failure(&SpawnError::Session(e));
-    let launched = plan.launch().map_err(started)?;
+    let mut launched = plan.launch(Some(ahead.map_err(started)?)).map_err(started)?;
     // While the stage builds the box. Nothing of the box runs before the log is open.
     let recorder = Arc::new(recorder(errand)?);
     let foreground = match errand.output {
-        Capture::Pass => Some(Foreground::take(Attendance::Command)?),
-        Capture::Converse => Some(Foreground::take(Attendance::Conversation)?),
+        Capture::Pass => Some(Foreground::take(&mut launched, Attendance::Command)?),
+        Capture::Converse => Some(Foreground::take(&mut launched, Attendance::Conversation)?),
         Capture::Collect => None,
     };
     let sink: Arc<dyn EventSink> = Arc::<Recorder>::clone(&recorder);

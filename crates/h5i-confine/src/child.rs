@@ -24,7 +24,7 @@ pub(crate) const STEPS: [&str; 6] = [
 /// The calls of a run's child, up to its exec.
 pub(crate) fn list(command: &Command<'_>, stdio: &StdioPlan, id: u64, limits: &Limits) -> List {
     let count = u16::try_from(stdio.inside.len()).unwrap_or(u16::MAX);
-    let mut list = List::receiving(count);
+    let mut list = List::receiving(0, count);
     list.begin_step(0);
     list.call(libc::SYS_setsid, &[]);
     list.begin_step(1);

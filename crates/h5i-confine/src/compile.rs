@@ -11,7 +11,10 @@ use crate::layout::Access;
 use crate::list::{Arg, Data, List, Slot};
 use crate::path_set::{PathSet, within};
 use crate::step::{BindKind, NetworkNamespace, Step};
-use crate::wire::{OP_BECOME_INIT, OP_ENTER_NETWORK, OP_HOST_LEFT, OP_LEAVE_HOST, OP_SERVE};
+use crate::wire::{
+    FIRST_SLOTS, OP_BECOME_INIT, OP_ENTER_NETWORK, OP_HOST_LEFT, OP_LEAVE_HOST, OP_NEXT_LIST,
+    OP_SERVE,
+};
 
 /// Tag under which the stage hands out the listener of the system-call filter.
 pub(crate) const TAG_LISTENER: u32 = 1;
@@ -40,12 +43,21 @@ pub(crate) fn bind_attributes(access: Access, kind: BindKind) -> [u64; 4] {
     [MOUNT_ATTR_NOSUID | device | read_only, 0, 0, 0]
 }
 
+/// What the stage executes, and what the box's init goes on with: nothing of the first depends on
+/// what the box may do, so the stage can begin with it before the rest of the plan is made.
+pub(crate) struct Compiled {
+    pub(crate) first: List,
+    /// `None` where no step forks an init.
+    pub(crate) second: Option<List>,
+}
+
 /// Compiles `steps`. The `i`th entry of `received` is the step whose source is the `i`th descriptor
-/// that comes with the first message; all other sources are opened by path.
-pub(crate) fn compile(steps: &[Step], received: &[usize]) -> List {
-    let count = u16::try_from(received.len()).unwrap_or(u16::MAX);
+/// that comes for the second list; all other sources are opened by path.
+pub(crate) fn compile(steps: &[Step], received: &[usize]) -> Compiled {
     let mut compiler = Compiler {
-        list: List::receiving(count),
+        list: List::default(),
+        first: None,
+        received: u16::try_from(received.len()).unwrap_or(u16::MAX),
         made: PathSet::default(),
         mounted: PathSet::default(),
         errands: None,
@@ -62,11 +74,18 @@ pub(crate) fn compile(steps: &[Step], received: &[usize]) -> List {
             .map(|i| compiler.list.received(i));
         compiler.step(step, source);
     }
-    compiler.list
+    match compiler.first {
+        Some(first) => Compiled { first, second: Some(compiler.list) },
+        None => Compiled { first: compiler.list, second: None },
+    }
 }
 
 struct Compiler {
     list: List,
+    /// The first list, once the second is begun.
+    first: Option<List>,
+    /// How many descriptors come for the second list.
+    received: u16,
     /// Directories and files that stand already.
     made: PathSet,
     /// Where parts of the host are mounted: what lies below them may be the box's own work.
@@ -232,6 +251,10 @@ impl Compiler {
         self.list.close(own);
         self.list.close(stage);
         self.errands = Some(init);
+        self.list.operation(OP_NEXT_LIST);
+        debug_assert!(init.number() < u64::from(FIRST_SLOTS));
+        let second = List::receiving(FIRST_SLOTS, self.received);
+        self.first = Some(std::mem::replace(&mut self.list, second));
     }
 
     /// Writes a file that is there.

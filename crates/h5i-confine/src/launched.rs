@@ -1,14 +1,15 @@
-//! A box in the making: its stage takes the plan's steps while the caller does something else.
+//! A box in the making: its stage works while its plan is made and its caller does something else.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use h5i_policy::ResolvedPolicy;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
 
@@ -17,58 +18,60 @@ use crate::control;
 use crate::error::StartError;
 use crate::event::EventSink;
 use crate::id_map::IdMap;
-use crate::layout::Access;
-use crate::plan::Plan;
+use crate::layout::{Access, Layout};
+use crate::list::List;
+use crate::plan::{self, Plan};
 use crate::session::{Session, Shared, State, reap};
 use crate::step::{BindKind, Step};
 use crate::sys;
-use crate::watch;
-use crate::wire::{MAX_FDS, MSG_DESCRIPTOR, MSG_FAILED, MSG_READY, MSG_SLOTS, Message, SLOTS};
+use crate::watch::{self, Watched};
+use crate::wire::{
+    FIRST_SLOTS, MAX_FDS, MSG_DESCRIPTOR, MSG_FAILED, MSG_LIST, MSG_READY, MSG_SLOTS, Message,
+    SLOTS,
+};
 
-/// A box in the making: its stage takes the plan's steps, and no program of the box runs yet.
+/// The namespaces of a box, made while its plan is still being made: what the stage does first is
+/// the same for every policy of a tier.
 ///
-/// That takes a millisecond or two, which the caller may spend on work of its own before it asks
-/// for the [`Session`]. Dropping it ends the box; the drop returns when nothing is left of it.
+/// No program of the box runs, and nothing of the host is in its reach that was not before. Dropping
+/// it ends what there is; the drop returns when nothing is left of it.
 #[derive(Debug)]
-pub struct Launched<'a> {
-    plan: &'a Plan,
-    /// `None` once the box is a session, or over.
-    parts: Option<Parts>,
+pub struct Ahead {
+    /// The steps that it takes: those of the plan up to the fork of the box's init.
+    steps: Vec<Step>,
+    /// `None` once a plan has taken them over.
+    alive: Option<Alive>,
 }
 
+/// A stage, and the supervisor's end of the socket to it.
 #[derive(Debug)]
-struct Parts {
+struct Alive {
     control: OwnedFd,
     stage: OwnedFd,
     started: Instant,
-    watcher: Watcher,
 }
 
-/// The session's thread, waiting to be told what to watch. It is made here, while the stage is at
-/// work, because making it takes as long as a dozen of the stage's steps.
-#[derive(Debug)]
-struct Watcher {
-    thread: JoinHandle<()>,
-    watched: Sender<Arc<Shared>>,
-}
+impl Ahead {
+    /// Has the stage begin for a policy and layout that a plan will be made of.
+    ///
+    /// # Errors
+    /// [`StartError`] when the stage can't be started. What the policy asks for and the host can't
+    /// do, [`Plan::new`](crate::Plan::new) refuses.
+    pub fn start(policy: &ResolvedPolicy, layout: &Layout) -> Result<Self, StartError> {
+        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+        let ids = plan::host_ids(uid.as_raw(), gid.as_raw(), layout).map_err(|error| {
+            StartError::Prepare { what: "choose an id", source: io::Error::other(error) }
+        })?;
+        Self::take(plan::first_steps(ids, policy.net.mode))
+    }
 
-impl<'a> Launched<'a> {
-    pub(crate) fn launch(plan: &'a Plan) -> Result<Self, StartError> {
+    fn take(steps: Vec<Step>) -> Result<Self, StartError> {
         let prepare =
             |what| move |e: rustix::io::Errno| StartError::Prepare { what, source: e.into() };
-        let (ours, theirs) =
+        let (control, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .map_err(prepare("make a control socket"))?;
-        if let Some((cache, name, shape)) = &plan.prepared_root {
-            shape.ensure(cache, name).map_err(|source| StartError::Prepare {
-                what: "prepare the root directory",
-                source,
-            })?;
-        }
-        let (sources, received) = sources(plan)?;
-        let list = compile::compile(plan.steps(), &received)
-            .seal()
-            .map_err(|source| StartError::Prepare { what: "write the list of steps", source })?;
+        let list = seal(compile::compile(&steps, &[]).first)?;
         let started = Instant::now();
         let stage = sys::launch(theirs.as_fd(), list.as_fd()).map_err(|source| {
             if source.raw_os_error() == Some(libc::EACCES) {
@@ -77,16 +80,65 @@ impl<'a> Launched<'a> {
                 StartError::Prepare { what: "start the stage", source }
             }
         })?;
-        drop((theirs, list));
-        let watcher = match pass(&ours, &sources).and_then(|()| Watcher::start(plan)) {
-            Ok(watcher) => watcher,
-            Err(error) => {
-                end(&ours, &stage);
-                return Err(error);
-            }
+        Ok(Self { steps, alive: Some(Alive { control, stage, started }) })
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        if let Some(Alive { control, stage, .. }) = self.alive.take() {
+            // The stage kills everything and ends when it hears nothing more.
+            shutdown(&control, Shutdown::Both).ok();
+            reap(&stage);
+        }
+    }
+}
+
+fn seal(list: List) -> Result<OwnedFd, StartError> {
+    list.seal().map_err(|source| StartError::Prepare { what: "write the list of steps", source })
+}
+
+/// A box in the making: its stage takes the plan's steps, and no program of the box runs yet.
+///
+/// That takes a millisecond or two, which the caller may spend on work of its own before it asks
+/// for the [`Session`]. Dropping it ends the box; the drop returns when nothing is left of it.
+#[derive(Debug)]
+pub struct Launched<'a> {
+    plan: &'a Plan,
+    ahead: Ahead,
+    watcher: Watcher,
+    also: Vec<Watched>,
+}
+
+/// The session's thread, waiting to be told what to watch. It is made here, while the stage is at
+/// work, because making it takes as long as a dozen of the stage's steps.
+#[derive(Debug)]
+struct Watcher {
+    thread: JoinHandle<()>,
+    watched: Sender<(Arc<Shared>, Vec<Watched>)>,
+}
+
+impl<'a> Launched<'a> {
+    /// Goes on from `ahead`, if that is how this plan begins, else from the beginning.
+    pub(crate) fn launch(plan: &'a Plan, ahead: Option<Ahead>) -> Result<Self, StartError> {
+        let steps = plan.steps();
+        let first = steps.iter().position(|step| matches!(step, Step::BecomeInit { .. }));
+        let first = &steps[..first.map_or(steps.len(), |at| at + 1)];
+        let ahead = match ahead.filter(|ahead| ahead.steps == first) {
+            Some(ahead) => ahead,
+            None => Ahead::take(first.to_vec())?,
         };
-        let parts = Parts { control: ours, stage, started, watcher };
-        Ok(Self { plan, parts: Some(parts) })
+        if let Some(Alive { control, .. }) = &ahead.alive {
+            send_rest(plan, control)?;
+        }
+        let watcher = Watcher::start(plan)?;
+        Ok(Self { plan, ahead, watcher, also: Vec::new() })
+    }
+
+    /// Has the session's thread call `heard` whenever there is something to read from `fd`, as long
+    /// as the session lives. `heard` reads it and does not block.
+    pub fn also_watch(&mut self, fd: OwnedFd, heard: impl FnMut() + Send + 'static) {
+        self.also.push(Watched { fd, heard: Box::new(heard) });
     }
 
     /// The session, whose steps may still be under way. Its first run waits for them, and tells if
@@ -94,26 +146,27 @@ impl<'a> Launched<'a> {
     ///
     /// # Errors
     /// [`StartError::Prepare`].
-    pub fn session(mut self, sink: Arc<dyn EventSink>) -> Result<Session, StartError> {
+    pub fn session(self, sink: Arc<dyn EventSink>) -> Result<Session, StartError> {
+        let Self { plan, mut ahead, watcher: Watcher { thread, watched }, also } = self;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|e| StartError::Prepare { what: "make an event counter", source: e.into() })?;
-        let Some(parts) = self.parts.take() else { return Err(StartError::StageDied) };
-        let Parts { control, stage, started, watcher: Watcher { thread, watched } } = parts;
+        let Some(alive) = ahead.alive.take() else { return Err(StartError::StageDied) };
+        let Alive { control, stage, started } = alive;
         let (changed, state) = (Condvar::new(), Mutex::new(State::default()));
         let shared = Arc::new(Shared { control, wake, stage, sink, started, changed, state });
         // The thread waits for nothing else, so it is there to receive this.
-        watched.send(Arc::clone(&shared)).ok();
-        Ok(Session::new(self.plan, shared, thread))
+        watched.send((Arc::clone(&shared), also)).ok();
+        Ok(Session::new(plan, shared, thread))
     }
 }
 
 impl Watcher {
     fn start(plan: &Plan) -> Result<Self, StartError> {
-        let (watched, told) = mpsc::channel::<Arc<Shared>>();
+        let (watched, told) = mpsc::channel::<(Arc<Shared>, Vec<Watched>)>();
         let (steps, runs) = (plan.shared_steps(), Arc::clone(&plan.runs));
         let watch = move || {
             // Nobody tells when the box is not wanted after all.
-            let Ok(shared) = told.recv() else { return };
+            let Ok((shared, also)) = told.recv() else { return };
             let listener = match handshake(&shared.control, &steps) {
                 Ok(mut handed) => {
                     let listener = handed.remove(&TAG_LISTENER);
@@ -126,7 +179,7 @@ impl Watcher {
                     None
                 }
             };
-            watch::run(&shared, listener, &runs.limits);
+            watch::run(&shared, listener, also, &runs.limits);
         };
         let thread = std::thread::Builder::new()
             .name("h5i-session".to_owned())
@@ -137,34 +190,34 @@ impl Watcher {
     }
 }
 
-impl Drop for Launched<'_> {
-    fn drop(&mut self) {
-        if let Some(parts) = self.parts.take() {
-            end(&parts.control, &parts.stage);
-        }
+/// Sends what the box's init goes on with.
+fn send_rest(plan: &Plan, control: &OwnedFd) -> Result<(), StartError> {
+    if let Some((cache, name, shape)) = &plan.prepared_root {
+        shape
+            .ensure(cache, name)
+            .map_err(|source| StartError::Prepare { what: "prepare the root directory", source })?;
     }
-}
-
-/// Ends a box that is not a session: its stage kills everything and ends when it hears nothing more.
-fn end(control: &OwnedFd, stage: &OwnedFd) {
-    shutdown(control, Shutdown::Both).ok();
-    reap(stage);
-}
-
-/// Passes parts of the host to the stage.
-fn pass(control: &OwnedFd, sources: &[OwnedFd]) -> Result<(), StartError> {
+    let (sources, received) = sources(plan)?;
+    let Some(rest) = compile::compile(plan.steps(), &received).second else { return Ok(()) };
+    let list = seal(rest)?;
+    let send = |kind, fds: &[BorrowedFd<'_>]| {
+        match control::send(control, &Message { kind, ..Message::default() }, fds) {
+            // A stage that has ended said why, which the session hears.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            sent => sent
+                .map_err(|source| StartError::Prepare { what: "pass parts of the host", source }),
+        }
+    };
+    send(MSG_LIST, &[list.as_fd()])?;
     for some in sources.chunks(MAX_FDS) {
-        let fds: Vec<_> = some.iter().map(AsFd::as_fd).collect();
-        let message = Message { kind: MSG_SLOTS, ..Message::default() };
-        control::send(control, &message, &fds)
-            .map_err(|source| StartError::Prepare { what: "pass parts of the host", source })?;
+        send(MSG_SLOTS, &some.iter().map(AsFd::as_fd).collect::<Vec<_>>())?;
     }
     Ok(())
 }
 
 /// Slots that the list of a root caller's box has for parts of the host; the rest is for what its
 /// steps open.
-const MOST_SOURCES: usize = SLOTS - 64;
+const MOST_SOURCES: usize = SLOTS - FIRST_SLOTS as usize - 64;
 
 /// For a root caller: takes hold of every granted part of the host before root is given up, because
 /// the box's own id may not be able to walk there. Yields the descriptors and their steps.

@@ -50,7 +50,7 @@ pub use enforcement::{Enforcement, Mechanism, State};
 pub use error::{PlanError, SpawnError, StartError};
 pub use event::{Event, EventSink, NoSink, RefusedCall, SinkClosed};
 pub use host::{HostFacts, UserNamespaces};
-pub use launched::Launched;
+pub use launched::{Ahead, Launched};
 pub use layout::{
     Access, BOX_ID, HOME, Layout, OVERLAY_WORK, Placement, SPOOL, Source, UPPER, WORKSPACE,
 };

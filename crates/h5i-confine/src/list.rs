@@ -42,14 +42,16 @@ pub(crate) struct List {
     data: Vec<u8>,
     fixups: Vec<(Data, Data)>,
     step: u32,
+    /// Slots below this one belong to the list before.
+    first_slot: u16,
     next_slot: u16,
     received: u16,
 }
 
 impl List {
-    /// A list whose first `received` slots come as descriptors with the first message.
-    pub(crate) fn receiving(received: u16) -> Self {
-        Self { received, next_slot: received, ..Self::default() }
+    /// A list whose slots begin at `first_slot`, and whose first `received` ones are received.
+    pub(crate) fn receiving(first_slot: u16, received: u16) -> Self {
+        Self { first_slot, received, next_slot: first_slot + received, ..Self::default() }
     }
 
     /// Names the step that the following calls belong to.
@@ -65,7 +67,7 @@ impl List {
     /// The slot of the `index`th received descriptor.
     pub(crate) fn received(&self, index: u16) -> Slot {
         debug_assert!(index < self.received);
-        Slot(index)
+        Slot(self.first_slot + index)
     }
 
     /// Stores bytes, aligned for every C type.
@@ -142,7 +144,7 @@ impl List {
     /// Closes a slot's descriptor. The most recently opened slot is used again.
     pub(crate) fn close(&mut self, slot: Slot) {
         self.call(libc::SYS_close, &[Arg::Slot(slot)]);
-        if slot.0 + 1 == self.next_slot && slot.0 >= self.received {
+        if slot.0 + 1 == self.next_slot && slot.0 >= self.first_slot + self.received {
             self.next_slot = slot.0;
         }
     }

@@ -11,7 +11,7 @@ use crate::error::{PlanError, StartError};
 use crate::event::{EventSink, NoSink};
 use crate::host::{HostFacts, UserNamespaces};
 use crate::landlock;
-use crate::launched::Launched;
+use crate::launched::{Ahead, Launched};
 use crate::layout::{BOX_ID, HOME, Layout, WORKSPACE};
 use crate::prepared::{self, Shape};
 use crate::root::{self, Root};
@@ -74,18 +74,10 @@ impl Plan {
     ) -> Result<Self, PlanError> {
         check_served(policy)?;
         let abi = check_host(policy, facts)?;
-        let (uid, gid) = match (facts.is_root(), layout.host_id) {
-            (true, Some(id)) if id != 0 => (id, id),
-            (true, _) => return Err(PlanError::RootNeedsHostId),
-            (false, _) => (facts.uid, facts.gid),
-        };
-        let mut steps = Vec::new();
-        if facts.is_root() {
-            steps.push(Step::TakeHostId { id: uid });
-        }
-        let (names, flags) = namespaces();
+        let ids = host_ids(facts.uid, facts.gid, layout)?;
+        let mut steps = first_steps(ids, policy.net.mode);
         let mut enforcement = Enforcement::default();
-        for name in &names {
+        for name in &namespaces().0 {
             enforcement.add(namespace_label(name), State::On, "of its own");
         }
         if policy.net.mode == NetMode::None {
@@ -94,13 +86,6 @@ impl Plan {
             let detail = "the host's own network, unfiltered, by the policy's choice";
             enforcement.add("network namespace", State::OffByChoice, detail);
         }
-        steps.push(Step::EnterNamespaces { names, flags });
-        steps.push(Step::MapIds { inside: BOX_ID, uid, gid });
-        let network = match policy.net.mode {
-            NetMode::None => NetworkNamespace::Own,
-            _ => NetworkNamespace::Host,
-        };
-        steps.push(Step::BecomeInit { network });
         steps.push(Step::DetachMounts);
         steps.push(Step::Hostname { name: "box".to_owned() });
         let mut prepared_root = None;
@@ -122,7 +107,7 @@ impl Plan {
             None => root,
         };
         steps.extend(root);
-        if network == NetworkNamespace::Own {
+        if network_namespace(policy.net.mode) == NetworkNamespace::Own {
             steps.push(Step::EnterNetwork);
         }
         let limits = limits(&policy.limits);
@@ -155,7 +140,7 @@ impl Plan {
             runs: Arc::new(RunDefaults {
                 limits: policy.limits.clone(),
                 environment: environment(policy),
-                owner: facts.is_root().then_some(uid),
+                owner: facts.is_root().then_some(ids.uid),
             }),
             root_caller: facts.is_root(),
             prepared_root,
@@ -210,24 +195,62 @@ impl Plan {
     /// # Errors
     /// [`StartError`]; a failing step is named with its errno.
     pub fn start(&self, sink: Arc<dyn EventSink>) -> Result<Session, StartError> {
-        let session = self.launch()?.session(sink)?;
+        let session = Launched::launch(self, None)?.session(sink)?;
         session.wait_ready()?;
         Ok(session)
     }
 
-    /// Has the stage begin with the steps, and returns meanwhile: the caller can do something else
-    /// before it asks for the session.
+    /// Has the stage take the steps, and returns meanwhile: the caller can do something else before
+    /// it asks for the session. The stage goes on from `ahead` where that is how this plan begins.
     ///
     /// # Errors
     /// [`StartError`] when the stage can't be started.
-    pub fn launch(&self) -> Result<Launched<'_>, StartError> {
-        Launched::launch(self)
+    pub fn launch(&self, ahead: Option<Ahead>) -> Result<Launched<'_>, StartError> {
+        Launched::launch(self, ahead)
     }
 
     /// A run with a session of its own: everything it started is gone when it is waited for.
     /// Observations are dropped; use [`Plan::start`] to keep them.
     pub fn command(&self, program: impl Into<std::ffi::OsString>) -> Command<'_> {
         Command::alone(self, Arc::new(NoSink), program.into())
+    }
+}
+
+/// The ids that a box has on the host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HostIds {
+    uid: u32,
+    gid: u32,
+    caller_is_root: bool,
+}
+
+/// A box has its caller's ids, or, where that is root, one of its own.
+pub(crate) fn host_ids(uid: u32, gid: u32, layout: &Layout) -> Result<HostIds, PlanError> {
+    match (uid, layout.host_id) {
+        (0, Some(id)) if id != 0 => Ok(HostIds { uid: id, gid: id, caller_is_root: true }),
+        (0, _) => Err(PlanError::RootNeedsHostId),
+        _ => Ok(HostIds { uid, gid, caller_is_root: false }),
+    }
+}
+
+/// The steps up to the fork of the box's init.
+pub(crate) fn first_steps(ids: HostIds, network: NetMode) -> Vec<Step> {
+    let HostIds { uid, gid, caller_is_root } = ids;
+    let (names, flags) = namespaces();
+    let mut steps = Vec::new();
+    if caller_is_root {
+        steps.push(Step::TakeHostId { id: uid });
+    }
+    steps.push(Step::EnterNamespaces { names, flags });
+    steps.push(Step::MapIds { inside: BOX_ID, uid, gid });
+    steps.push(Step::BecomeInit { network: network_namespace(network) });
+    steps
+}
+
+fn network_namespace(mode: NetMode) -> NetworkNamespace {
+    match mode {
+        NetMode::None => NetworkNamespace::Own,
+        _ => NetworkNamespace::Host,
     }
 }
 

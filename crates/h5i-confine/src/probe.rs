@@ -98,7 +98,7 @@ pub(crate) fn attempt(
     let mut plan = Plan::of_steps(steps, Limits::default());
     plan.root_caller = sources == Sources::TakenBefore;
     let session = plan.start(Arc::new(NoSink))?;
-    let mut list = List::receiving(0);
+    let mut list = List::receiving(0, 0);
     for (index, (_, calls)) in attempts.iter().enumerate() {
         list.begin_step(u32::try_from(index).unwrap_or(u32::MAX));
         calls(&mut list);

@@ -21,13 +21,30 @@ const ACCOUNTING: Duration = Duration::from_millis(250);
 /// How long a stopped run's program may take to die before its whole session is ended.
 const GRACE: Duration = Duration::from_millis(500);
 
+/// A descriptor that the session's owner has watched, and what is done when it can be read.
+pub(crate) struct Watched {
+    pub(crate) fd: OwnedFd,
+    pub(crate) heard: Box<dyn FnMut() + Send>,
+}
+
+impl std::fmt::Debug for Watched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watched").field("fd", &self.fd).finish_non_exhaustive()
+    }
+}
+
 /// Runs until the box is gone; then every run has an end.
-pub(crate) fn run(shared: &Shared, mut listener: Option<OwnedFd>, limits: &Limits) {
+pub(crate) fn run(
+    shared: &Shared,
+    mut listener: Option<OwnedFd>,
+    mut also: Vec<Watched>,
+    limits: &Limits,
+) {
     let mut refusals = Refusals::new(shared.started);
     let mut next_accounting = Instant::now() + ACCOUNTING;
     loop {
         let timeout = timeout(shared, limits, next_accounting);
-        let ready = wait(shared, &mut listener, timeout);
+        let ready = wait(shared, &mut listener, &mut also, timeout);
         let Ok(ready) = ready else { break };
         if ready.listener
             && let Some(listener) = &listener
@@ -64,6 +81,7 @@ struct Ready {
 fn wait(
     shared: &Shared,
     listener: &mut Option<OwnedFd>,
+    also: &mut Vec<Watched>,
     timeout: Option<Duration>,
 ) -> rustix::io::Result<Ready> {
     let mut fds = vec![
@@ -71,6 +89,7 @@ fn wait(
         PollFd::new(&shared.wake, PollFlags::IN),
         PollFd::new(&shared.stage, PollFlags::IN),
     ];
+    fds.extend(also.iter().map(|watched| PollFd::new(&watched.fd, PollFlags::IN)));
     if let Some(listener) = listener.as_ref() {
         fds.push(PollFd::new(listener, PollFlags::IN));
     }
@@ -82,20 +101,28 @@ fn wait(
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(error),
     }
-    let (control, woken, stage) =
-        (!fds[0].revents().is_empty(), !fds[1].revents().is_empty(), !fds[2].revents().is_empty());
-    let of_listener = fds.get(3).map_or(PollFlags::empty(), |fd: &PollFd<'_>| fd.revents());
-    let asked = of_listener.contains(PollFlags::IN);
-    if !asked && !of_listener.is_empty() {
-        // It hangs up when the last process of its filter is gone, and would be ready for ever;
-        // then only the stage's end is left to wait for.
+    let seen: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
+    let [control, woken, stage] = [0, 1, 2].map(|at: usize| !seen[at].is_empty());
+    let mut seen = seen.into_iter().skip(3);
+    let mut next = || seen.next().unwrap_or(PollFlags::empty());
+    // What hangs up would be ready for ever, and is not watched any more. The listener does so when
+    // the last process of its filter is gone; then only the stage's end is left to wait for.
+    also.retain_mut(|watched| {
+        let flags = next();
+        if flags.contains(PollFlags::IN) {
+            (watched.heard)();
+        }
+        flags.contains(PollFlags::IN) || flags.is_empty()
+    });
+    let asked = listener.as_ref().map_or(PollFlags::empty(), |_| next());
+    if !asked.contains(PollFlags::IN) && !asked.is_empty() {
         *listener = None;
     }
     if woken {
         let mut counter = [0u8; 8];
         rustix::io::read(&shared.wake, &mut counter).ok();
     }
-    Ok(Ready { control, listener: asked, stage })
+    Ok(Ready { control, listener: asked.contains(PollFlags::IN), stage })
 }
 
 fn timeout(shared: &Shared, limits: &Limits, accounting: Instant) -> Option<Duration> {
@@ -272,6 +299,7 @@ fn millis(span: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::{Arc, Condvar, Mutex};
 
     use rustix::event::{EventfdFlags, eventfd};
@@ -282,7 +310,7 @@ mod tests {
     use crate::session::State;
 
     #[test]
-    fn a_listener_that_hung_up_is_not_waited_for_again() {
+    fn what_hung_up_is_not_waited_for_again() {
         let event = |value| eventfd(value, EventfdFlags::NONBLOCK).unwrap();
         let shared = Shared {
             control: event(0),
@@ -293,15 +321,27 @@ mod tests {
             changed: Condvar::new(),
             state: Mutex::new(State::default()),
         };
+        let heard = Arc::new(AtomicUsize::new(0));
+        let (as_listener, listener_writer) = pipe().unwrap();
+        let (fd, writer) = pipe().unwrap();
+        let counter = Arc::clone(&heard);
+        let count = move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+        };
+        let mut also = vec![Watched { fd, heard: Box::new(count) }];
         // The end of a pipe hangs up as a listener does: for ever.
-        let (hung_up, writer) = pipe().unwrap();
-        let mut listener = Some(hung_up);
-        rustix::io::write(&writer, b"x").unwrap();
-        assert!(wait(&shared, &mut listener, None).unwrap().listener);
-        assert!(listener.is_some(), "one that asks is kept");
+        let mut listener = Some(as_listener);
+        rustix::io::write(&listener_writer, b"x").unwrap();
+        assert!(wait(&shared, &mut listener, &mut also, None).unwrap().listener);
+        assert!(listener.is_some() && also.len() == 1, "those that may ask are kept");
         rustix::io::read(listener.as_ref().unwrap(), &mut [0u8; 1]).unwrap();
-        drop(writer);
-        assert!(!wait(&shared, &mut listener, None).unwrap().listener);
-        assert!(listener.is_none());
+        rustix::io::write(&writer, b"x").unwrap();
+        assert!(!wait(&shared, &mut listener, &mut also, None).unwrap().listener);
+        assert_eq!((heard.load(Ordering::Relaxed), also.len()), (1, 1));
+        rustix::io::read(&also[0].fd, &mut [0u8; 1]).unwrap();
+        drop((writer, listener_writer));
+        assert!(!wait(&shared, &mut listener, &mut also, None).unwrap().listener);
+        assert!(listener.is_none() && also.is_empty());
+        assert_eq!(heard.load(Ordering::Relaxed), 1);
     }
 }

@@ -8,6 +8,8 @@
 pub(crate) const MAGIC: u32 = 0x6835_6931;
 /// Number of slots a list may use for descriptors.
 pub(crate) const SLOTS: usize = 1024;
+/// Slots that the first list of a stage has to itself; what the second one receives follows them.
+pub(crate) const FIRST_SLOTS: u16 = 8;
 /// "No slot": the result of the call is dropped.
 pub(crate) const NO_SLOT: u16 = u16::MAX;
 
@@ -26,7 +28,8 @@ pub(crate) struct Head {
     pub(crate) calls: u32,
     /// Number of pointer fix-ups that follow the calls, each two `u64`: where, and to what offset.
     pub(crate) fixups: u64,
-    /// Descriptors that come with the first message, for slots `0..received`.
+    /// Descriptors that come for this list, in messages of their own. They take the first slots
+    /// that no list before it had.
     pub(crate) received: u64,
 }
 
@@ -74,6 +77,8 @@ pub(crate) const OP_EXEC: u32 = 0xffff_0005;
 pub(crate) const OP_ENTER_NETWORK: u32 = 0xffff_0008;
 /// Puts the descriptor that stands as an `i32` at offset `args[0]` into the result's slot.
 pub(crate) const OP_LOAD_FD: u32 = 0xffff_0009;
+/// Goes on with the list that the supervisor sends; the last call of a first list.
+pub(crate) const OP_NEXT_LIST: u32 = 0xffff_000c;
 /// Has the stage unmount the host's root: sends it the descriptor in slot `args[1]` over the socket
 /// in slot `args[0]`.
 pub(crate) const OP_LEAVE_HOST: u32 = 0xffff_000a;
@@ -116,8 +121,10 @@ pub(crate) const MSG_START: u32 = 4;
 pub(crate) const MSG_STARTED: u32 = 5;
 /// Run `run` ended with wait status `code`.
 pub(crate) const MSG_ENDED: u32 = 6;
-/// To the stage, once: the descriptors of the head's `received`.
+/// To the box's init, after [`MSG_LIST`]: the descriptors of the head's `received`.
 pub(crate) const MSG_SLOTS: u32 = 7;
+/// To the box's init, once: the sealed list to go on with.
+pub(crate) const MSG_LIST: u32 = 8;
 
 /// What a run's child writes to its status pipe when a step fails before exec.
 #[repr(C)]

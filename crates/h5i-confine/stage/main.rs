@@ -20,8 +20,9 @@ mod wire;
 use list::{Failure, List, Next, Slots};
 use sys::{PIDFD_OPEN, nr};
 use wire::{
-    CONTROL_FD, LIST_FD, MAX_FDS, MSG_DESCRIPTOR, MSG_FAILED, MSG_READY, MSG_SLOTS, Message,
-    OP_BECOME_INIT, OP_ENTER_NETWORK, OP_HAND_OUT, OP_HOST_LEFT, OP_LEAVE_HOST, OP_SERVE,
+    CONTROL_FD, FIRST_SLOTS, LIST_FD, MAX_FDS, MSG_DESCRIPTOR, MSG_FAILED, MSG_LIST, MSG_READY,
+    MSG_SLOTS, Message, OP_BECOME_INIT, OP_ENTER_NETWORK, OP_HAND_OUT, OP_HOST_LEFT, OP_LEAVE_HOST,
+    OP_NEXT_LIST, OP_SERVE,
 };
 
 const SIGCHLD: usize = 17;
@@ -47,16 +48,24 @@ extern "C" fn main(_stack: *const usize) -> ! {
     // It was open across this program's exec, and is not across the next one.
     // SAFETY: as above, from one of the places just taken.
     let _ = unsafe { sys::call(sys::nr::DUP3, [0, CONTROL_FD as usize, 0o2_000_000, 0, 0, 0]) };
-    let Some(list) = List::map(LIST_FD) else { fail(u32::MAX, 22) };
+    let Some(mut list) = List::map(LIST_FD) else { fail(u32::MAX, 22) };
     sys::close(LIST_FD);
     let mut slots = Slots::empty();
-    receive_slots(&list, &mut slots);
     let mut kept = 0;
-    for i in 0..list.head().calls as usize {
-        match list.step(&list.call(i), &mut slots, &mut kept) {
+    let mut i = 0;
+    while i < list.head().calls as usize {
+        let next = list.step(&list.call(i), &mut slots, &mut kept);
+        i += 1;
+        match next {
             Ok(Next::Done) => {}
             Ok(Next::Operation(call)) => match call.nr {
                 OP_BECOME_INIT => become_init(&mut slots, call.args),
+                OP_NEXT_LIST => {
+                    list.unmap();
+                    list = next_list();
+                    receive_slots(&list, &mut slots);
+                    i = 0;
+                }
                 OP_ENTER_NETWORK => {
                     if let Err(errno) = network::enter(&slots, call.args[0]) {
                         fail(call.step, errno);
@@ -95,6 +104,16 @@ fn fail(step: u32, errno: i64) -> ! {
     sys::exit(70)
 }
 
+/// Waits for the list that the supervisor was still making. One that gave it up is not told.
+fn next_list() -> List {
+    let mut fds = [-1; MAX_FDS];
+    let received = socket::receive(CONTROL_FD, &mut fds);
+    let Some((Message { kind: MSG_LIST, .. }, 1)) = received else { sys::exit(0) };
+    let Some(list) = List::map(fds[0]) else { fail(u32::MAX, 22) };
+    sys::close(fds[0]);
+    list
+}
+
 fn receive_slots(list: &List, slots: &mut Slots) {
     let wanted = list.head().received as usize;
     let mut have = 0;
@@ -103,8 +122,9 @@ fn receive_slots(list: &List, slots: &mut Slots) {
         match socket::receive(CONTROL_FD, &mut fds) {
             Some((message, count)) if message.kind == MSG_SLOTS && count > 0 => {
                 for &fd in &fds[..count] {
-                    if have < slots.0.len() {
-                        slots.0[have] = fd;
+                    let slot = FIRST_SLOTS as usize + have;
+                    if slot < slots.0.len() {
+                        slots.0[slot] = fd;
                     }
                     have += 1;
                 }

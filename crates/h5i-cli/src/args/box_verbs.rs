@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use h5i_policy::{Millis, Tier};
 
 use super::Output;
-use super::making::{BaseArgs, PolicyArgs};
+use super::making::{BaseArgs, LayoutArgs, PolicyArgs};
 use super::values::{Assignment, Lane, duration, tier, variable};
 use crate::store::BoxName;
 
@@ -57,6 +57,9 @@ pub struct CreateArgs {
     /// What the workspace starts from.
     #[command(flatten)]
     pub base: BaseArgs,
+    /// How it is laid out.
+    #[command(flatten)]
+    pub layout: LayoutArgs,
     /// What the box may do.
     #[command(flatten)]
     pub policy: PolicyArgs,

@@ -21,6 +21,7 @@ pub(super) fn run(caller: &Caller, args: &RunArgs) -> Result<Answer, Refusal> {
     let wish = Wish {
         name: &name,
         base: &args.base,
+        workspace: args.layout.workspace,
         policy: &args.policy,
         purpose: args.purpose.as_deref(),
     };

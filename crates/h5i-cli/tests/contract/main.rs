@@ -2,15 +2,21 @@
 //! caller's environment.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[macro_use]
+#[path = "../support/back_ends.rs"]
+mod back_ends;
 mod bases;
 mod bytes;
 mod crash;
 mod descriptors;
 mod disk;
 mod environment;
+mod hostile_git;
 mod inside;
 mod isolation;
+mod layouts;
 mod life;
+mod near_trees;
 mod odd_paths;
 mod old_host;
 mod outcomes;

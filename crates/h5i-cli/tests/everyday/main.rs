@@ -2,6 +2,9 @@
 //! a box refuses fails plainly and at once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[allow(dead_code, unused_macros, reason = "the contract's tests use the rest")]
+#[path = "../support/back_ends.rs"]
+mod back_ends;
 mod building;
 mod debugging;
 mod refused;

@@ -2,6 +2,9 @@
 //! a real terminal and wait for what it shows.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[allow(dead_code, unused_macros, reason = "the contract's tests use the rest")]
+#[path = "../support/back_ends.rs"]
+mod back_ends;
 mod end;
 mod full_screen;
 mod grip;

@@ -5,6 +5,9 @@
 //! repeats what was printed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[allow(dead_code, unused_macros, reason = "the contract's tests use the rest")]
+#[path = "../support/back_ends.rs"]
+mod back_ends;
 mod chance;
 mod life;
 #[allow(dead_code, reason = "the contract's tests use the rest")]

@@ -30,6 +30,28 @@ impl Edits {
         node.here = Some(edit);
     }
 
+    /// The paths that have an edit, sorted within each directory.
+    pub(crate) fn paths(&self) -> Vec<Vec<u8>> {
+        let mut paths = Vec::new();
+        self.collect(&mut Vec::new(), &mut paths);
+        paths
+    }
+
+    fn collect(&self, above: &mut Vec<u8>, paths: &mut Vec<Vec<u8>>) {
+        for (name, edits) in &self.below {
+            let length = above.len();
+            if length > 0 {
+                above.push(b'/');
+            }
+            above.extend_from_slice(name);
+            if edits.here.is_some() {
+                paths.push(above.clone());
+            }
+            edits.collect(above, paths);
+            above.truncate(length);
+        }
+    }
+
     /// Writes the trees that differ from `base` and returns the new root.
     ///
     /// The depth is bounded by that of the walk.

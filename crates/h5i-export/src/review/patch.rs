@@ -50,12 +50,18 @@ pub struct Change {
     pub(crate) new_id: Oid,
 }
 
-/// The patch from `base` to `reviewed` and what it changes, in the order of the patch.
+/// The patch from `base` to `reviewed` and what it changes, in the order of the patch. `paths` are
+/// all that differ: libgit2 walks equal directories of the two trees as well, so it is told where
+/// to look. Were one missing, the patch would not give the reviewed tree.
 pub(super) fn make(
     store: &Store,
-    base: Oid,
-    reviewed: Oid,
+    (base, reviewed): (Oid, Oid),
+    paths: Vec<Vec<u8>>,
 ) -> Result<(Vec<u8>, Vec<Change>), StoreError> {
+    // No path at all would mean every path.
+    if paths.is_empty() {
+        return Ok((Vec::new(), Vec::new()));
+    }
     let (old, new) = (store.tree(base)?, store.tree(reviewed)?);
     // Everything that a configuration could say is said here.
     let mut options = DiffOptions::new();
@@ -66,8 +72,12 @@ pub(super) fn make(
         .interhunk_lines(0)
         // Git takes a change of type only as a deletion and an addition.
         .include_typechange(false)
+        .disable_pathspec_match(true)
         .old_prefix("a/")
         .new_prefix("b/");
+    for path in paths {
+        options.pathspec(path);
+    }
     let git = StoreError::git;
     let mut compare = || {
         let diff = store.repo.diff_tree_to_tree(Some(&old), Some(&new), Some(&mut options));

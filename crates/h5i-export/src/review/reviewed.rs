@@ -121,7 +121,7 @@ impl Proposal<'_> {
         let Self { export, store, compared } = self;
         let base = export.base.tree;
         let tree = compared.edits.apply(&store, Some(base))?;
-        let (text, changes) = patch::make(&store, base, tree)?;
+        let (text, changes) = patch::make(&store, (base, tree), compared.edits.paths())?;
         let mut check = Check { store: &store, refusals: compared.refusals, flags: Vec::new() };
         check.names(tree, &compared.added)?;
         check.links(base, tree, &compared.links, &changes)?;

@@ -148,7 +148,7 @@ fn early(world: &World) -> Result<String, String> {
     let sink = Arc::clone(&fresh.sink);
     let session = |fresh: &Fresh| {
         let sink = Arc::clone(&fresh.sink) as Arc<dyn EventSink>;
-        fresh.plan.launch().unwrap().session(sink).unwrap()
+        fresh.plan.launch(None).unwrap().session(sink).unwrap()
     };
     let slot = fresh.plan.request_socket(libc::AF_UNIX, libc::SOCK_STREAM, 0);
     let mut alive = session(&fresh);
