@@ -154,8 +154,8 @@ fn confined(caller: &Caller, errand: &Errand<'_>) -> Result<Finished, Failure> {
     // While the stage builds the box. Nothing of the box runs before the log is open.
     let recorder = Arc::new(recorder(errand)?);
     let foreground = match errand.output {
-        Capture::Pass => Some(Foreground::take(Attendance::Command, &mut launched)?),
-        Capture::Converse => Some(Foreground::take(Attendance::Conversation, &mut launched)?),
+        Capture::Pass => Some(Foreground::take(&mut launched, Attendance::Command)?),
+        Capture::Converse => Some(Foreground::take(&mut launched, Attendance::Conversation)?),
         Capture::Collect => None,
     };
     let sink: Arc<dyn EventSink> = Arc::<Recorder>::clone(&recorder);

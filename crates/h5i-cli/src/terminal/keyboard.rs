@@ -18,8 +18,8 @@ const AFTER_OUTPUT: [Timespec; 2] =
 /// How long a line is left alone that is somebody else's.
 const LEFT_ALONE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// The thread that carries what is typed. It ends with the process, or when the terminal hangs up.
-#[derive(Debug)]
+/// Carries what is typed, in a thread that ends with the process, or when the terminal hangs up.
+#[derive(Clone, Debug)]
 pub struct Keyboard {
     news: Arc<OwnedFd>,
 }
@@ -28,34 +28,40 @@ pub struct Keyboard {
 struct HungUp;
 
 impl Keyboard {
+    /// One that looks at whose the keys are when `counter` is raised.
+    #[must_use]
+    pub fn new(counter: OwnedFd) -> Self {
+        Self { news: Arc::new(counter) }
+    }
+
     /// Starts carrying. `hung_up` is called when the terminal is gone.
     ///
     /// # Errors
-    /// When no thread or counter can be made.
+    /// When no thread can be made.
     pub fn start(
+        &self,
         terminal: Arc<CallerTerminal>,
         run: RunHandle,
-        news: Arc<OwnedFd>,
         hung_up: impl FnOnce() + Send + 'static,
-    ) -> io::Result<Self> {
-        let theirs = Arc::clone(&news);
+    ) -> io::Result<()> {
+        let news = Arc::clone(&self.news);
         std::thread::Builder::new().name("h5i-keyboard".to_owned()).stack_size(128 * 1024).spawn(
             move || {
                 // Another end is the run's own: it takes no more keys.
-                if let Ok(HungUp) = carry(&terminal, &run, &theirs) {
+                if let Ok(HungUp) = carry(&terminal, &run, &news) {
                     hung_up();
                 }
             },
         )?;
-        Ok(Self { news })
+        Ok(())
     }
 
     /// A counter that has the thread look again at whose the keys are.
     ///
     /// # Errors
     /// When there is no descriptor left.
-    pub fn counter() -> io::Result<Arc<OwnedFd>> {
-        Ok(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+    pub fn counter() -> io::Result<OwnedFd> {
+        Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
     }
 
     /// Has the thread look again at whose the keys are.

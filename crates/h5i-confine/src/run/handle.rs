@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use crate::command::TerminalSize;
 use crate::pump::OutputHandle;
@@ -27,21 +27,14 @@ impl RunHandle {
     /// # Errors
     /// `ESRCH` when it has ended, `EINVAL` for what is no signal.
     pub fn signal(&self, signal: i32) -> io::Result<()> {
-        let mut state = self.shared.state();
-        loop {
-            let over = state.over;
-            let run = state.runs.get(&self.id).filter(|run| run.end.is_none());
-            let run = run.ok_or(rustix::io::Errno::SRCH)?;
-            match (&run.pidfd, &self.terminal, signal) {
-                (None, ..) if over => return Err(rustix::io::Errno::SRCH.into()),
-                // The program was executed, and the news of it are on their way.
-                (None, ..) => {}
-                (_, Some(terminal), libc::SIGINT | libc::SIGQUIT | libc::SIGTSTP) => {
-                    return sys::signal_foreground(terminal.as_fd(), signal);
-                }
-                (Some(pidfd), ..) => return sys::signal_group(pidfd.as_fd(), signal),
+        let state = self.shared.state();
+        let run = state.runs.get(&self.id).filter(|run| run.end.is_none());
+        let pidfd = run.and_then(|run| run.pidfd.as_ref()).ok_or(rustix::io::Errno::SRCH)?;
+        match (&self.terminal, signal) {
+            (Some(terminal), libc::SIGINT | libc::SIGQUIT | libc::SIGTSTP) => {
+                sys::signal_foreground(terminal.as_fd(), signal)
             }
-            state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            _ => sys::signal_group(pidfd.as_fd(), signal),
         }
     }
 
