@@ -32,7 +32,7 @@ pub use draft::{BoxDraft, CommitError, DraftError};
 pub use gc::{Collected, GcError, GcReport};
 pub use host_id::{HostId, HostIdError};
 pub use lock::{BoxLock, LockError};
-pub use manifest::{BaseRecord, BoxId, Manifest, ManifestError, WorkspaceKind};
+pub use manifest::{BaseRecord, BoxId, Manifest, ManifestError, ParentBundle, WorkspaceKind};
 pub use objects::{ObjectsKey, ObjectsKeyError, ObjectsLease};
 pub use removal::{RemoveError, Removed, Retain};
 pub use scope::{Origin, RepoId, Scope};

@@ -7,8 +7,9 @@ use clap::{Args, Subcommand};
 use h5i_policy::{Millis, Tier};
 
 use super::Output;
+use super::apply::ApplyArgs;
 use super::making::{BaseArgs, LayoutArgs, PolicyArgs};
-use super::values::{Assignment, Lane, duration, tier, variable};
+use super::values::{Assignment, Lane, Since, duration, since, tier, variable};
 use crate::store::BoxName;
 
 /// The verbs of boxes.
@@ -23,6 +24,12 @@ pub enum BoxVerb {
     /// 125 if h5i could not start it, 126 and 127 as shells have them, and 128 plus the signal's
     /// number.
     Run(RunInArgs),
+    /// Work in a box: a shell with a terminal of the box's own
+    ///
+    /// The shell is the one of SHELL if the box has it, else bash, else sh. Programs that it leaves in
+    /// the background end with it. The exit code is the shell's own, as that of `run`. With a
+    /// command, that runs instead and has the keyboard, also in a pipeline.
+    Shell(ShellArgs),
     /// List the boxes of this repository
     Ls(ListArgs),
     /// Show what a box is, what it changed, what was refused and what is enforced
@@ -33,8 +40,10 @@ pub enum BoxVerb {
     Log(LogArgs),
     /// Answer five questions about a box from what is enforced, then list the steps
     Explain(ExplainArgs),
-    /// Write patch.diff, report.md and receipt.json of a box
+    /// Write patch, report and receipt of a box
     Export(ExportArgs),
+    /// Take a bundle into the repository: as a commit on a new branch, or into the working tree
+    Apply(ApplyArgs),
     /// Remove boxes; their receipts stay in the archive
     Rm(RmArgs),
     /// Remove what crashes left, boxes past their expiry and objects that no box uses
@@ -81,6 +90,22 @@ pub struct RunInArgs {
     pub output: Output,
     /// The command and its arguments, after `--`
     #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `h5i box shell`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct ShellArgs {
+    /// The box
+    pub name: BoxName,
+    /// End the shell after this time, as 90s or 15m
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub timeout: Option<Millis>,
+    /// Set a variable for the shell; may be repeated
+    #[arg(long = "env", short = 'e', value_name = "NAME=VALUE", value_parser = variable)]
+    pub variables: Vec<Assignment>,
+    /// A command to run instead of a shell, and its arguments, after `--`
+    #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 
@@ -156,6 +181,9 @@ pub struct LogArgs {
     /// Only what was refused
     #[arg(long)]
     pub denied: bool,
+    /// Only what is not older than this: 15m, or a moment as the log writes it
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    pub since: Option<Since>,
     /// Go on with new records until the session ends
     #[arg(long, short)]
     pub follow: bool,
@@ -185,6 +213,9 @@ pub struct ExportArgs {
     /// Replace what an earlier export wrote there
     #[arg(long)]
     pub force: bool,
+    /// Also a patch that holds what looks like secrets; they are in the patch as they are
+    #[arg(long)]
+    pub allow_secrets: bool,
     /// How to answer.
     #[command(flatten)]
     pub output: Output,

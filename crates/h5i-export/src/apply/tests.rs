@@ -9,7 +9,7 @@ fn applied(edit: impl FnOnce(String) -> String) -> Result<bool, PatchError> {
     });
     fixture.tree().file("a.txt", "one\n2\nthree\n");
     let reviewed = fixture.accepted();
-    let patch = edit(String::from_utf8(reviewed.patch).expect("text"));
+    let patch = edit(String::from_utf8(reviewed.patch.to_vec().expect("reads")).expect("text"));
     let store = Store::open(&fixture.base, fixture.path()).expect("opens");
     apply(&store, fixture.base.tree, patch.as_bytes()).map(|tree| tree == reviewed.tree)
 }
@@ -108,4 +108,23 @@ fn a_renamed_file_whose_old_name_became_a_link_comes_through() {
     });
     fixture.tree().rename("b", "c").link("b", "nowhere");
     fixture.accepted();
+}
+
+#[test]
+fn a_path_that_no_tree_can_have_is_refused_in_the_header() {
+    let fixture = Fixture::new(|tree| {
+        tree.file("a", "a\n");
+    });
+    let store = Store::open(&fixture.base, fixture.path()).expect("opens");
+    let patch = |name: &str| format!("diff --git a/{name} b/{name}\nnew file mode 100644\n");
+    let applied = |name: &str| apply(&store, fixture.base.tree, patch(name).as_bytes());
+    for name in ["b\0", "b/", "/b", "b//c", "b/./c", "../b", "b/.."] {
+        match applied(name) {
+            Err(PatchError::Line { fault, .. }) => {
+                assert_eq!(fault, PatchFault::Header, "{name:?}")
+            }
+            other => panic!("{name:?}: {other:?}"),
+        }
+    }
+    applied("b/c").expect("the twin");
 }
