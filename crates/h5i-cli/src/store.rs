@@ -39,6 +39,7 @@ pub use scope::{Origin, RepoId, Scope};
 pub use stored_box::{FROZEN_POLICY, FindError, StoredBox};
 pub use trees::{LayerName, LayerNameError, TreeKey};
 
+pub(crate) use objects::{OBJECTS_OWNER, own_objects};
 pub(crate) use remove_tree::remove_tree;
 pub(crate) use replace::replace_file;
 pub(crate) use unique::random_hex;
