@@ -21,12 +21,14 @@ use crate::failure::{Failure, Kind};
 pub use apply::{ApplyArgs, Destination};
 pub use box_verbs::{
     BoxVerb, CreateArgs, DiffArgs, DiffForm, ExplainArgs, ExportArgs, GcArgs, ListArgs, LogArgs,
-    ProbeArgs, RmArgs, RunInArgs, StatusArgs,
+    ProbeArgs, RmArgs, RunInArgs, ShellArgs, StatusArgs,
 };
-pub use making::{After, BaseArgs, PolicyArgs, RunArgs};
+pub use making::{After, BaseArgs, LayoutArgs, PolicyArgs, RunArgs};
 pub use policy_verbs::{CheckArgs, PolicyDiffArgs, PolicyVerb, ProfileArgs};
 pub use receipt_verbs::{PurgeArgs, ReceiptListArgs, ReceiptVerb, ShowArgs, VerifyArgs};
-pub use values::{Assignment, AssignmentError, Lane, ProfileName, Since, ValueError};
+pub use values::{
+    Assignment, AssignmentError, Lane, ProfileName, Since, ValueError, WorkspaceChoice,
+};
 
 /// A disposable development environment for coding agents, inside one boundary.
 ///

@@ -2,26 +2,34 @@
 
 use std::path::{Path, PathBuf};
 
-use h5i_confine::{Access, HostFacts, Layout, Plan, PlanError, SPOOL, UserNamespaces};
+use h5i_confine::{
+    Access, HOME, HostFacts, Layout, Plan, PlanError, SPOOL, UserNamespaces, WORKSPACE,
+};
 use h5i_policy::{NetMode, ResolvedPolicy, Unenforced, unenforced};
 
 use crate::failure::{Failure, Kind};
 use crate::shown::Shown;
-use crate::store::{HostId, Store};
-use crate::workspace::{ObjectMount, Workspace};
+use crate::store::{HostId, LayerName, Store};
+use crate::workspace::{ObjectMount, Standing};
 
 /// Where base objects are seen in a box, one numbered directory each.
 pub const OBJECTS_IN_BOX: &str = "/run/h5i/objects";
 
-/// The layout of a box whose own part is `box_dir`.
+/// The layout of a box whose own part is `box_dir`, over the lower layers of an overlay or, without
+/// any, with a directory as its workspace.
 #[must_use]
 pub fn layout(
     store: &Store,
     box_dir: &Path,
+    layers: &[LayerName],
     mounts: &[ObjectMount],
     host_id: Option<HostId>,
 ) -> Layout {
-    let mut layout = Layout::new(Workspace::work_dir(box_dir), box_dir.join("home"));
+    let mut layout = match Standing::of(store, box_dir, layers) {
+        Standing::Directory(path) => Layout::default().place(path, WORKSPACE, Access::Write),
+        Standing::Overlay { lowers, area } => Layout::default().overlay(lowers, area, WORKSPACE),
+    };
+    layout = layout.place(box_dir.join("home"), HOME, Access::Write);
     layout = layout.prepared_roots(store.roots_dir());
     layout = layout.place(box_dir.join("spool"), SPOOL, Access::Write);
     for mount in mounts {

@@ -1,8 +1,8 @@
 //! What a box changed against its base, as the gate sees it.
 
 use h5i_export::{
-    Base, Change, ChangeKind, Export, RefusalRule, ReviewError, Reviewed, Secrets, TreeSource,
-    When, attention_of,
+    Base, Change, ChangeKind, Export, RefusalRule, ReviewError, Reviewed, Secrets, When,
+    attention_of,
 };
 use h5i_policy::{Pattern, ResolvedPolicy};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::failure::{Failure, Kind};
 use crate::json_bytes::JsonBytes;
 use crate::shown::Shown;
 use crate::store::{Manifest, Store, StoredBox};
-use crate::workspace::Workspace;
+use crate::workspace::Standing;
 
 /// What a box changed: a reviewed patch, or why there is none.
 #[derive(Debug)]
@@ -126,7 +126,8 @@ pub(crate) fn changes_of(
         .hidden(&hidden)
         .binaries(&binaries)
         .secrets(secrets);
-    let tree = TreeSource::checkout(&Workspace::work_dir(&stored.box_dir()))
+    let tree = Standing::of(store, &stored.box_dir(), &manifest.layers)
+        .tree_source()
         .map_err(|e| Failure::new(Kind::Io, &e))?;
     let review = export.read(tree).and_then(h5i_export::Proposal::review);
     match review {

@@ -3,9 +3,10 @@
 use std::os::unix::fs::lchown;
 use std::path::PathBuf;
 
+use h5i_confine::HostFacts;
 use h5i_policy::{History, Pattern, ResolvedPolicy, Tier};
 
-use crate::args::{BaseArgs, PolicyArgs};
+use crate::args::{BaseArgs, PolicyArgs, WorkspaceChoice};
 use crate::box_plan::{self, OBJECTS_IN_BOX};
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
@@ -15,12 +16,12 @@ use crate::receipt_log::ReceiptLog;
 use crate::reviewed_start::ReviewedStart;
 use crate::store::{
     BaseRecord, BoxDraft, BoxId, BoxLock, BoxName, FROZEN_POLICY, HostId, Manifest, Scope,
-    StoredBox,
+    StoredBox, WorkspaceKind,
 };
 use crate::timestamp::Timestamp;
 use crate::workspace::{
     BaseKind, BaseObjects, BaseSpec, Checkout, HostGit, HostRepository, Identity, Note, ObjectsAt,
-    ObjectsRequest, Owner, PinnedBase, Workspace,
+    ObjectsRequest, OverlaySupport, Owner, PinnedBase, Prepared, Workspace,
 };
 
 /// What is asked for.
@@ -30,6 +31,8 @@ pub struct Wish<'a> {
     pub name: &'a BoxName,
     /// What the workspace starts from.
     pub base: &'a BaseArgs,
+    /// How the workspace is laid out.
+    pub workspace: WorkspaceChoice,
     /// What the box may do.
     pub policy: &'a PolicyArgs,
     /// What the box is for.
@@ -74,11 +77,15 @@ pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
     let Sourced { resolved, toolchains } = source_policy(caller, of_base, wish.policy)?;
     let policy = &resolved.policy;
     check_tier(policy, wish.policy)?;
+    check_layout(policy, wish.workspace)?;
     box_plan::check_enforceable(policy)?;
     if policy.tier > Tier::Workspace {
         // Nothing is written for a host that can't serve the policy; the paths are filled in later.
         let id = caller.is_root().then(HostId::first);
-        box_plan::plan(policy, &box_plan::layout(&caller.store, &PathBuf::from("/"), &[], id))?;
+        box_plan::plan(
+            policy,
+            &box_plan::layout(&caller.store, &PathBuf::from("/"), &[], &[], id),
+        )?;
     }
     if let Some(start) = &reviewed {
         start.check_history(policy.history)?;
@@ -97,10 +104,17 @@ pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
         true => Some(caller.store.allocate_host_id(&caller.store.living_host_ids()?)?),
         false => None,
     };
-    let place = Place { caller, repository: repository.as_ref(), base: &base, policy, host_id };
-    let (objects, notes) = place.fill(&mut draft)?;
+    let place = Place {
+        caller,
+        repository: repository.as_ref(),
+        base: &base,
+        asked: wish.workspace,
+        policy,
+        host_id,
+    };
+    let laid = place.fill(&mut draft)?;
     link_caches(&draft, &toolchains.links, host_id)?;
-    let mut manifest = place.manifest(&draft, &objects, &resolved.profile, wish.purpose)?;
+    let mut manifest = place.manifest(&draft, &laid, &resolved.profile, wish.purpose)?;
     if let Some(start) = reviewed {
         start.name_parent(&mut manifest);
     }
@@ -108,7 +122,7 @@ pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
     let json = manifest.to_json().map_err(|e| Failure::new(Kind::Internal, &e))?;
     ReceiptLog::begin(&draft.host_dir(), &json, &manifest)?;
     let (stored, lock) = draft.commit(&manifest)?;
-    Ok(Created { stored, manifest, policy: resolved.policy, lock, notes })
+    Ok(Created { stored, manifest, policy: resolved.policy, lock, notes: laid.prepared.notes })
 }
 
 fn repository_of(caller: &Caller, spec: &BaseSpec) -> Result<Option<HostRepository>, Failure> {
@@ -129,18 +143,39 @@ fn check_tier(policy: &ResolvedPolicy, args: &PolicyArgs) -> Result<(), Failure>
     Ok(())
 }
 
+/// An overlay needs mounts of its own.
+fn check_layout(policy: &ResolvedPolicy, asked: WorkspaceChoice) -> Result<(), Failure> {
+    if policy.tier == Tier::Workspace && asked == WorkspaceChoice::Overlay {
+        let message = "an overlay is mounted in the box, and tier workspace has no mounts";
+        return Err(
+            Failure::told(Kind::Refused, message).hint("--workspace checkout, or --tier process")
+        );
+    }
+    Ok(())
+}
+
 /// What a box is filled from.
 struct Place<'a> {
     caller: &'a Caller,
     repository: Option<&'a HostRepository>,
     base: &'a PinnedBase,
+    asked: WorkspaceChoice,
     policy: &'a ResolvedPolicy,
     host_id: Option<HostId>,
 }
 
+/// What was made for a box.
+struct Laid {
+    objects: BaseObjects,
+    prepared: Prepared,
+    /// Why the workspace is laid out as it is.
+    reason: String,
+}
+
 impl Place<'_> {
     /// Makes the objects and the workspace.
-    fn fill(&self, draft: &mut BoxDraft) -> Result<(BaseObjects, Vec<Note>), Failure> {
+    fn fill(&self, draft: &mut BoxDraft) -> Result<Laid, Failure> {
+        let (kind, reason) = self.workspace_kind()?;
         let hide = |path: &[u8]| {
             self.policy.fs.hide.iter().any(|pattern: &Pattern| pattern.matches(path, false))
         };
@@ -166,8 +201,36 @@ impl Place<'_> {
             owner: self.host_id.map_or(Owner::Caller, Owner::Box),
             inside,
         };
-        let prepared = workspace.create(&draft.box_dir(), &Checkout)?;
-        Ok((objects, prepared.notes))
+        let prepared = match kind {
+            WorkspaceKind::Overlay => workspace.create_overlay(draft)?,
+            WorkspaceKind::Checkout => workspace.create(&draft.box_dir(), &Checkout)?,
+        };
+        Ok(Laid { objects, prepared, reason })
+    }
+
+    /// What was asked for or, left to h5i, an overlay where the host allows it; and why.
+    fn workspace_kind(&self) -> Result<(WorkspaceKind, String), Failure> {
+        if self.asked == WorkspaceChoice::Checkout {
+            return Ok((WorkspaceKind::Checkout, "asked for".to_owned()));
+        }
+        if self.policy.tier == Tier::Workspace {
+            let reason = "without a boundary there are no mounts of its own";
+            return Ok((WorkspaceKind::Checkout, reason.to_owned()));
+        }
+        let facts = HostFacts::read()
+            .map_err(|e| box_plan::plan_failure(h5i_confine::PlanError::Facts(e)))?;
+        let support = OverlaySupport::of(&self.caller.store, &facts, self.host_id)?;
+        match (&support, self.asked) {
+            (OverlaySupport::Works, WorkspaceChoice::Overlay) => {
+                Ok((WorkspaceKind::Overlay, "asked for".to_owned()))
+            }
+            (OverlaySupport::Works, _) => Ok((WorkspaceKind::Overlay, support.reason())),
+            (OverlaySupport::Fails(_), WorkspaceChoice::Overlay) => {
+                Err(Failure::told(Kind::Unavailable, support.reason())
+                    .hint("--workspace checkout, or another XDG_STATE_HOME"))
+            }
+            (OverlaySupport::Fails(_), _) => Ok((WorkspaceKind::Checkout, support.reason())),
+        }
     }
 
     fn history(&self) -> History {
@@ -180,16 +243,22 @@ impl Place<'_> {
     fn manifest(
         &self,
         draft: &BoxDraft,
-        objects: &BaseObjects,
+        laid: &Laid,
         profile: &str,
         purpose: Option<&str>,
     ) -> Result<Manifest, Failure> {
+        let objects = &laid.objects;
         let mounts = box_plan::object_mounts(objects.object_dirs());
         let plan = if self.policy.tier == Tier::Workspace {
             Vec::new()
         } else {
-            let layout =
-                box_plan::layout(&self.caller.store, &draft.final_box_dir(), &mounts, self.host_id);
+            let layout = box_plan::layout(
+                &self.caller.store,
+                &draft.final_box_dir(),
+                &laid.prepared.layers,
+                &mounts,
+                self.host_id,
+            );
             let plan = box_plan::plan(self.policy, &layout)?;
             plan.steps().iter().map(ToString::to_string).collect()
         };
@@ -211,7 +280,9 @@ impl Place<'_> {
             profile: profile.to_owned(),
             purpose: purpose.map(str::to_owned),
             policy_digest: self.policy.digest(),
-            workspace: crate::store::WorkspaceKind::Checkout,
+            workspace: laid.prepared.kind,
+            workspace_reason: laid.reason.clone(),
+            layers: laid.prepared.layers.clone(),
             history: self.history(),
             objects: vec![objects.key.clone()],
             plan,

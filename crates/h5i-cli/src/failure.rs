@@ -384,6 +384,10 @@ impl From<WorkspaceError> for Failure {
             ) => Self::new(Kind::Refused, &e).hint("the base commit itself has it: name another"),
             WorkspaceError::Checkout(CheckoutError::Git { ref source, .. })
             | WorkspaceError::Git(ref source) => git_failure(&e, source),
+            // A tree is laid over another one only where that works.
+            WorkspaceError::Layer(_) | WorkspaceError::Checkout(CheckoutError::Hide { .. }) => {
+                Self::new(Kind::Internal, &e)
+            }
             WorkspaceError::GitDir(GitDirError::Config(ref source)) => git_failure(&e, source),
         }
     }

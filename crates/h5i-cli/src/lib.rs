@@ -21,6 +21,7 @@ mod inside;
 pub mod json_bytes;
 mod origin;
 mod pager;
+mod passing;
 mod patch_text;
 mod path_error;
 mod person;

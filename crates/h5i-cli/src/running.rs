@@ -2,32 +2,23 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use h5i_confine::{
-    Ahead, Command, EventSink, Launched, Outcome, Output, PlanError, RefusedCall, Run, RunHandle,
-    SpawnError, StartError, Stdio, Usage,
+    Ahead, Command, EventSink, Outcome, Output, PlanError, RefusedCall, SpawnError, StartError,
+    Usage,
 };
 use h5i_policy::{Millis, ResolvedPolicy, Tier};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
-use signal_hook::iterator::backend::SignalDelivery;
-use signal_hook::iterator::exfiltrator::SignalOnly;
 
 use crate::args::Assignment;
 use crate::box_plan;
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
+use crate::passing::Foreground;
 use crate::receipt_log::{ReceiptLog, Recorder, RunFacts};
 use crate::store::{BoxLock, Manifest, StoredBox};
-use crate::terminal::RawTerminal;
+use crate::terminal::Attendance;
 use crate::unconfined;
-
-type Signals = SignalDelivery<UnixStream, SignalOnly>;
-
-/// The signals that are for the command.
-const FORWARDED: [i32; 5] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH];
 
 /// What is to be run, and how.
 #[derive(Debug)]
@@ -53,6 +44,8 @@ pub struct Errand<'a> {
 pub enum Capture {
     /// To the caller, as it comes.
     Pass,
+    /// To the caller, whose keyboard is the command's.
+    Converse,
     /// Into the answer, bounded by the policy's `limits.output`.
     Collect,
 }
@@ -73,6 +66,22 @@ pub struct Finished {
     pub stderr: Vec<u8>,
     /// What was refused.
     pub refused: Vec<RefusedCall>,
+    /// Why output could not be delivered to the caller, where that failed.
+    pub undelivered: Option<io::Error>,
+}
+
+impl Finished {
+    /// The exit code of h5i: the run's own, unless that says nothing of output that was lost.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        const SIGPIPE: i32 = 13;
+        let silent = self.outcome.success() || self.outcome == Outcome::Signaled(SIGPIPE);
+        if self.undelivered.is_some() && silent {
+            Kind::Io.exit_code()
+        } else {
+            self.outcome.exit_code()
+        }
+    }
 }
 
 /// Runs a command in a box. The caller holds the box's lock.
@@ -99,11 +108,28 @@ fn recorder(errand: &Errand<'_>) -> Result<Recorder, Failure> {
     Ok(Recorder::new(log, facts))
 }
 
-fn finished(recorder: &Recorder, (outcome, usage, stdout, stderr): Ended) -> Finished {
-    Finished { run: recorder.run(), outcome, usage, stdout, stderr, refused: recorder.refused() }
+fn finished(recorder: &Recorder, ended: Ended) -> Finished {
+    let Ended { outcome, usage, stdout, stderr, undelivered } = ended;
+    let (run, refused) = (recorder.run(), recorder.refused());
+    Finished { run, outcome, usage, stdout, stderr, refused, undelivered }
 }
 
-type Ended = (Outcome, Usage, Vec<u8>, Vec<u8>);
+/// How a run ended, before its records are looked at.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) outcome: Outcome,
+    pub(crate) usage: Usage,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+    pub(crate) undelivered: Option<io::Error>,
+}
+
+impl Ended {
+    /// With nothing collected, and everything delivered.
+    pub(crate) fn new(outcome: Outcome, usage: Usage) -> Self {
+        Self { outcome, usage, stdout: Vec::new(), stderr: Vec::new(), undelivered: None }
+    }
+}
 
 fn confined(caller: &Caller, errand: &Errand<'_>) -> Result<Finished, Failure> {
     let mut policy = errand.policy.clone();
@@ -113,8 +139,13 @@ fn confined(caller: &Caller, errand: &Errand<'_>) -> Result<Finished, Failure> {
         objects.extend(caller.store.object_dirs(key)?);
     }
     let mounts = box_plan::object_mounts(objects);
-    let layout =
-        box_plan::layout(&caller.store, &errand.stored.box_dir(), &mounts, errand.manifest.host_id);
+    let layout = box_plan::layout(
+        &caller.store,
+        &errand.stored.box_dir(),
+        &errand.manifest.layers,
+        &mounts,
+        errand.manifest.host_id,
+    );
     // The stage's first steps are the same whatever the plan; a plan that is refused ends them.
     let ahead = Ahead::start(&policy, &layout);
     let plan = box_plan::plan(&policy, &layout)?;
@@ -123,7 +154,8 @@ fn confined(caller: &Caller, errand: &Errand<'_>) -> Result<Finished, Failure> {
     // While the stage builds the box. Nothing of the box runs before the log is open.
     let recorder = Arc::new(recorder(errand)?);
     let foreground = match errand.output {
-        Capture::Pass => Some(Foreground::take(&mut launched)?),
+        Capture::Pass => Some(Foreground::take(&mut launched, Attendance::Command)?),
+        Capture::Converse => Some(Foreground::take(&mut launched, Attendance::Conversation)?),
         Capture::Collect => None,
     };
     let sink: Arc<dyn EventSink> = Arc::<Recorder>::clone(&recorder);
@@ -134,13 +166,10 @@ fn confined(caller: &Caller, errand: &Errand<'_>) -> Result<Finished, Failure> {
     let mut command = session.command(program);
     command.args(args);
     environment(&mut command, caller, errand, &policy);
-    let ended = match &foreground {
+    let ended = match foreground {
         None => collect(&mut command),
         Some(foreground) => foreground.pass(&mut command),
     };
-    // What the caller lent is given back while the kernel clears the box away.
-    session.stop();
-    drop(foreground);
     session.end();
     Ok(finished(&recorder, ended?))
 }
@@ -148,111 +177,7 @@ fn confined(caller: &Caller, errand: &Errand<'_>) -> Result<Finished, Failure> {
 fn collect(command: &mut Command<'_>) -> Result<Ended, Failure> {
     let Output { outcome, usage, stdout, stderr, .. } =
         command.output().map_err(|e| spawn_failure(&e))?;
-    Ok((outcome, usage, stdout, stderr))
-}
-
-fn terminal_failure(source: io::Error) -> Failure {
-    spawn_failure(&SpawnError::Prepare { what: "use the terminal", source })
-}
-
-/// The caller's terminal and signals, held for a run from before its start: a signal that comes with
-/// the first output is for the command.
-struct Foreground {
-    to: Arc<Mutex<Recipient>>,
-    raw: Option<RawTerminal>,
-}
-
-impl Foreground {
-    fn take(launched: &mut Launched<'_>) -> Result<Self, Failure> {
-        let raw = RawTerminal::take().map_err(terminal_failure)?;
-        let (mut forwarding, told) = Forwarding::start(raw.is_some()).map_err(terminal_failure)?;
-        let to = forwarding.recipient();
-        launched.also_watch(told, move || forwarding.forward());
-        Ok(Self { to, raw })
-    }
-
-    /// Passes bytes, signals and the terminal through until the run ends.
-    fn pass(&self, command: &mut Command<'_>) -> Result<Ended, Failure> {
-        let run = carry(command, self.raw.as_ref())?;
-        let handle = run.handle().map_err(terminal_failure)?;
-        let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Recipient::Awaited(came) = &*to {
-            came.iter().for_each(|signal| pass_on(&handle, *signal, self.raw.is_some()));
-        }
-        *to = Recipient::Run(handle);
-        drop(to);
-        let (outcome, usage) = run.finish();
-        Ok((outcome, usage, Vec::new(), Vec::new()))
-    }
-}
-
-/// Starts the run and has its terminal carried.
-fn carry(command: &mut Command<'_>, raw: Option<&RawTerminal>) -> Result<Run, Failure> {
-    if let Some(raw) = raw {
-        command.terminal(raw.size());
-        if !rustix::termios::isatty(io::stderr()) {
-            let stderr = io::stderr().as_fd().try_clone_to_owned().map_err(terminal_failure)?;
-            command.stderr(Stdio::Descriptor(stderr));
-        }
-    }
-    let mut run = command.spawn().map_err(|e| spawn_failure(&e))?;
-    if let Some(raw) = raw {
-        let output = io::stdout().as_fd().try_clone_to_owned().map_err(terminal_failure)?;
-        let input = raw.input().map_err(terminal_failure)?;
-        run.carry_terminal(input, output).map_err(terminal_failure)?;
-    }
-    Ok(run)
-}
-
-/// Passes the signals that are meant for the command on to it; until there is one they wait.
-struct Forwarding {
-    signals: Signals,
-    to: Arc<Mutex<Recipient>>,
-    terminal: bool,
-}
-
-/// What signals are passed on to.
-enum Recipient {
-    /// Nothing runs yet; these came meanwhile.
-    Awaited(Vec<i32>),
-    /// The run.
-    Run(RunHandle),
-}
-
-impl Forwarding {
-    /// Takes the signals, and yields what tells that there are some.
-    fn start(terminal: bool) -> io::Result<(Self, OwnedFd)> {
-        let (read, write) = UnixStream::pair()?;
-        let told = read.try_clone()?.into();
-        let signals = Signals::with_pipe(read, write, SignalOnly, FORWARDED)?;
-        let to = Arc::new(Mutex::new(Recipient::Awaited(Vec::new())));
-        Ok((Self { signals, to, terminal }, told))
-    }
-
-    fn recipient(&self) -> Arc<Mutex<Recipient>> {
-        Arc::clone(&self.to)
-    }
-
-    /// Passes on what came.
-    fn forward(&mut self) {
-        let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
-        for signal in self.signals.pending() {
-            match &mut *to {
-                Recipient::Awaited(came) => came.push(signal),
-                Recipient::Run(run) => pass_on(run, signal, self.terminal),
-            }
-        }
-    }
-}
-
-fn pass_on(run: &RunHandle, signal: i32, terminal: bool) {
-    let done = match (signal, terminal) {
-        (SIGWINCH, true) => run.resize(crate::terminal::size_of_output()),
-        (SIGWINCH, false) => Ok(()),
-        (signal, _) => run.signal(signal),
-    };
-    // A run that has just ended needs no signal.
-    done.ok();
+    Ok(Ended { stdout, stderr, ..Ended::new(outcome, usage) })
 }
 
 /// The environment of a run: the policy's, what it passes on, language and terminal, and what was
@@ -292,7 +217,7 @@ pub fn tighter(policy: Option<Millis>, asked: Option<Millis>) -> Option<Millis> 
 }
 
 /// Says why a run did not start.
-fn spawn_failure(error: &SpawnError) -> Failure {
+pub(crate) fn spawn_failure(error: &SpawnError) -> Failure {
     match error {
         SpawnError::NotFound { .. } => {
             Failure::new(Kind::NotFound, error).hint("a path of the box, or a name in its PATH")

@@ -18,6 +18,7 @@ mod scope;
 mod stored_box;
 #[cfg(test)]
 mod tests;
+mod trees;
 mod unique;
 
 use std::fs;
@@ -36,6 +37,7 @@ pub use objects::{ObjectsKey, ObjectsKeyError, ObjectsLease};
 pub use removal::{RemoveError, Removed, Retain};
 pub use scope::{Origin, RepoId, Scope};
 pub use stored_box::{FROZEN_POLICY, FindError, StoredBox};
+pub use trees::{LayerName, LayerNameError, TreeKey};
 
 pub(crate) use remove_tree::remove_tree;
 pub(crate) use replace::replace_file;

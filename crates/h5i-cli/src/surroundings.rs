@@ -58,7 +58,7 @@ pub enum SurroundingsError {
 }
 
 /// Variables that say how programs speak to a person: language, time zone, kind of terminal.
-const LOCALE: [&str; 4] = ["LANG", "LANGUAGE", "TZ", "TERM"];
+const LOCALE: [&str; 5] = ["LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM"];
 
 impl Surroundings {
     /// Reads the environment of this process.
@@ -181,12 +181,13 @@ mod tests {
             ("LC_ALL", "C"),
             ("TZ", "UTC"),
             ("TERM", "xterm"),
+            ("COLORTERM", "truecolor"),
             ("API_TOKEN", "canary"),
             ("LD_PRELOAD", "canary"),
         ])
         .unwrap();
         let names: Vec<_> = found.locale().filter_map(|(n, _)| n.to_str()).collect();
-        assert_eq!(names, ["LANG", "LC_ALL", "TERM", "TZ"]);
+        assert_eq!(names, ["COLORTERM", "LANG", "LC_ALL", "TERM", "TZ"]);
     }
 
     #[test]

@@ -3,25 +3,31 @@
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use h5i_confine::{Outcome, Stop, Usage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
+use rustix::termios::isatty;
+use signal_hook::consts::{SIGINT, SIGQUIT};
 
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::receipt_log::Recorder;
-use crate::running::{Capture, Errand, tighter};
+use crate::running::{Capture, Ended, Errand, tighter};
 use crate::workspace::Workspace;
-
-type Ended = (Outcome, Usage, Vec<u8>, Vec<u8>);
 
 /// Runs a command in the workspace, as the caller, with the caller's files and network in reach.
 ///
 /// # Errors
 /// A failure when nothing was run.
-pub fn run(caller: &Caller, errand: &Errand<'_>, recorder: &Recorder) -> Result<Ended, Failure> {
+pub(crate) fn run(
+    caller: &Caller,
+    errand: &Errand<'_>,
+    recorder: &Recorder,
+) -> Result<Ended, Failure> {
     let [program, args @ ..] = errand.command else {
         return Err(Failure::told(Kind::Usage, "no command was given"));
     };
@@ -32,8 +38,11 @@ pub fn run(caller: &Caller, errand: &Errand<'_>, recorder: &Recorder) -> Result<
         .args(args)
         .current_dir(Workspace::work_dir(&box_dir))
         .env_clear()
-        .env("HOME", box_dir.join("home"))
-        .process_group(0);
+        .env("HOME", box_dir.join("home"));
+    let standing = Standing::of(errand.output);
+    if standing == Standing::Group {
+        command.process_group(0);
+    }
     for name in ["PATH", "USER", "LOGNAME", "SHELL"] {
         command.envs(caller.surroundings.variable(name).map(|value| (name, value)));
     }
@@ -46,6 +55,8 @@ pub fn run(caller: &Caller, errand: &Errand<'_>, recorder: &Recorder) -> Result<
     if errand.output == Capture::Collect {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     }
+    let keys = standing.leave_keys_to_the_run();
+    keys.map_err(|e| Failure::told(Kind::Io, format!("cannot handle signals: {e}")))?;
     recorder.run_starts()?;
     let started = Instant::now();
     let mut child = command.spawn().map_err(|e| {
@@ -62,17 +73,57 @@ pub fn run(caller: &Caller, errand: &Errand<'_>, recorder: &Recorder) -> Result<
         child.stderr.take().map(|pipe| std::thread::spawn(move || drain(pipe))),
     ];
     let wall = tighter(errand.policy.limits.wall, errand.timeout).map(|wall| wall.duration());
-    let outcome = wait(&mut child, started, wall)
+    let outcome = wait(&mut child, standing, started, wall)
         .map_err(|e| Failure::told(Kind::Io, format!("cannot wait for the run: {e}")))?;
     let [stdout, stderr] =
         readers.map(|reader| reader.and_then(|r| r.join().ok()).unwrap_or_default());
     let mut usage = Usage::default();
     usage.wall = started.elapsed();
     recorder.run_ends(outcome, usage)?;
-    Ok((outcome, usage, stdout, stderr))
+    Ok(Ended { stdout, stderr, ..Ended::new(outcome, usage) })
 }
 
-fn wait(child: &mut Child, started: Instant, wall: Option<Duration>) -> std::io::Result<Outcome> {
+/// Where a run stands among the jobs of the caller's terminal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// In a process group of its own, which is ended as a whole.
+    Group,
+    /// In the caller's, because only what is in the foreground may read its terminal.
+    Foreground,
+}
+
+impl Standing {
+    fn of(output: Capture) -> Self {
+        let typed_at = output != Capture::Collect && isatty(std::io::stdin());
+        if typed_at { Self::Foreground } else { Self::Group }
+    }
+
+    /// Keys that send signals are for the run: it may live on, and h5i tells its end.
+    fn leave_keys_to_the_run(self) -> std::io::Result<()> {
+        if self == Self::Foreground {
+            for signal in [SIGINT, SIGQUIT] {
+                signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end(self, run: Pid) -> std::io::Result<()> {
+        // Whoever left the process group is out of reach: there is no boundary here.
+        match self {
+            Self::Group => kill_process_group(run, Signal::KILL)?,
+            Self::Foreground => kill_process(run, Signal::KILL)?,
+        }
+        Ok(())
+    }
+}
+
+fn wait(
+    child: &mut Child,
+    standing: Standing,
+    started: Instant,
+    wall: Option<Duration>,
+) -> std::io::Result<Outcome> {
     let pid = Pid::from_child(child);
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
     loop {
@@ -90,8 +141,7 @@ fn wait(child: &mut Child, started: Instant, wall: Option<Duration>) -> std::io:
         }
         if let Some(wall) = wall.filter(|wall| started.elapsed() >= *wall) {
             let used = millis(started.elapsed());
-            // Whoever left the process group is out of reach: there is no boundary here.
-            kill_process_group(pid, Signal::KILL)?;
+            standing.end(pid)?;
             child.wait()?;
             return Ok(Outcome::Stopped(Stop::wall(used, millis(wall))));
         }

@@ -14,6 +14,7 @@ mod policy;
 mod probe;
 mod receipt;
 mod run;
+mod shell;
 mod status;
 mod summary;
 
@@ -93,6 +94,7 @@ pub(crate) fn perform(cli: &Cli) -> Result<Answer, Refusal> {
         Verb::Box(verb) => match verb {
             BoxVerb::Create(args) => create::create(&caller()?, args)?,
             BoxVerb::Run(args) => run::run(&caller()?, args)?,
+            BoxVerb::Shell(args) => shell::shell(&caller()?, args)?,
             BoxVerb::Ls(args) => listing::list(&caller()?, args)?,
             BoxVerb::Status(args) => status::status(&caller()?, args)?,
             BoxVerb::Log(args) => log::log(&caller()?, args)?,

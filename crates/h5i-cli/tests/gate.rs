@@ -12,17 +12,24 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
+#[macro_use]
+#[path = "support/back_ends.rs"]
+mod back_ends;
+
+use back_ends::Layout;
+
 struct Desk {
     dir: TempDir,
+    layout: Layout,
 }
 
 impl Desk {
     /// A repository with two files, and a home of its own.
-    fn new() -> Self {
+    fn laid_out(layout: Layout) -> Self {
         let dir = tempfile::tempdir().unwrap();
         // A box of root runs under an id of its own and has to get here.
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        let desk = Self { dir };
+        let desk = Self { dir, layout };
         fs::create_dir(desk.repo()).unwrap();
         fs::write(desk.repo().join("a.txt"), "one\ntwo\n").unwrap();
         fs::write(desk.repo().join("run.sh"), "echo hi\n").unwrap();
@@ -57,7 +64,7 @@ impl Desk {
     }
 
     fn h5i(&self, args: &[&str]) -> Output {
-        self.run(env!("CARGO_BIN_EXE_h5i"), args)
+        self.run(env!("CARGO_BIN_EXE_h5i"), &self.layout.words(args))
     }
 
     /// A box `b` with one of each change, exported to `out`.
@@ -74,6 +81,14 @@ impl Desk {
     }
 }
 
+on_both_back_ends!(
+    Desk:
+    the_exported_patch_applies_to_the_base_and_gives_the_reviewed_tree,
+    a_whole_bundle_is_verified_and_each_changed_file_is_named,
+    an_export_replaces_nothing_unless_forced_and_a_box_goes_on_after_it,
+    unexported_changes_keep_a_box_from_a_slip_and_exported_ones_do_not,
+);
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -84,9 +99,7 @@ fn named_tree(bundle: &Path) -> String {
     index["tree"].as_str().unwrap().to_owned()
 }
 
-#[test]
-fn the_exported_patch_applies_to_the_base_and_gives_the_reviewed_tree() {
-    let desk = Desk::new();
+fn the_exported_patch_applies_to_the_base_and_gives_the_reviewed_tree(desk: &Desk) {
     let out = desk.exported();
     let patch = out.join("patch.diff");
     let applied = desk.git(&["apply", "--index", patch.to_str().unwrap()]);
@@ -97,9 +110,7 @@ fn the_exported_patch_applies_to_the_base_and_gives_the_reviewed_tree() {
     assert!(report.contains("Refused: `unshare`"), "{report}");
 }
 
-#[test]
-fn a_whole_bundle_is_verified_and_each_changed_file_is_named() {
-    let desk = Desk::new();
+fn a_whole_bundle_is_verified_and_each_changed_file_is_named(desk: &Desk) {
     let out = desk.exported();
     let out_text = out.to_str().unwrap();
     let whole = desk.h5i(&["receipt", "verify", out_text]);
@@ -122,9 +133,7 @@ fn a_whole_bundle_is_verified_and_each_changed_file_is_named() {
     assert!(desk.h5i(&["receipt", "verify", out_text]).status.success());
 }
 
-#[test]
-fn an_export_replaces_nothing_unless_forced_and_a_box_goes_on_after_it() {
-    let desk = Desk::new();
+fn an_export_replaces_nothing_unless_forced_and_a_box_goes_on_after_it(desk: &Desk) {
     let out = desk.exported();
     let out = out.to_str().unwrap();
     assert_eq!(desk.h5i(&["box", "export", "b", "-o", out]).status.code(), Some(4));
@@ -135,9 +144,7 @@ fn an_export_replaces_nothing_unless_forced_and_a_box_goes_on_after_it() {
     assert!(patch.contains("+four"), "{patch}");
 }
 
-#[test]
-fn unexported_changes_keep_a_box_from_a_slip_and_exported_ones_do_not() {
-    let desk = Desk::new();
+fn unexported_changes_keep_a_box_from_a_slip_and_exported_ones_do_not(desk: &Desk) {
     assert!(desk.h5i(&["box", "create", "b"]).status.success());
     assert!(desk.h5i(&["box", "run", "b", "--", "touch", "new"]).status.success());
     let refused = desk.h5i(&["box", "rm", "b"]);

@@ -8,6 +8,7 @@ use crate::command::{Command, TerminalSize};
 use crate::compile::{AT_FDCWD, TAG_TERMINALS, c_string, limit};
 use crate::list::{Arg, List, Slot};
 use crate::stdio::StdioPlan;
+use crate::terminal_modes::TerminalModes;
 
 pub(crate) const EXECUTE: &str = "execute the program";
 /// The steps of a run between fork and exec, by their index in the list.
@@ -27,7 +28,8 @@ pub(crate) fn list(command: &Command<'_>, stdio: &StdioPlan, id: u64, limits: &L
     list.begin_step(0);
     list.call(libc::SYS_setsid, &[]);
     list.begin_step(1);
-    let terminal = command.terminal.map(|size| open_terminal(&mut list, size, id));
+    let modes = command.terminal_modes;
+    let terminal = command.terminal.map(|size| open_terminal(&mut list, size, modes, id));
     list.begin_step(2);
     for (place, (index, _)) in stdio.inside.iter().enumerate() {
         let slot = list.received(u16::try_from(place).unwrap_or(u16::MAX));
@@ -79,7 +81,12 @@ fn put_at(list: &mut List, slot: Slot, index: usize) {
 }
 
 /// Opens a terminal of the box, makes it the controlling one, and hands its other side out.
-fn open_terminal(list: &mut List, size: TerminalSize, id: u64) -> Slot {
+fn open_terminal(
+    list: &mut List,
+    size: TerminalSize,
+    modes: Option<TerminalModes>,
+    id: u64,
+) -> Slot {
     let flags = Arg::Value((libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC) as u64);
     let path = Arg::Data(list.string(b"/dev/pts/ptmx"));
     let master = list.open(libc::SYS_openat, &[AT_FDCWD, path, flags, Arg::Value(0)]);
@@ -92,6 +99,10 @@ fn open_terminal(list: &mut List, size: TerminalSize, id: u64) -> Slot {
     let winsize = Arg::Data(list.bytes(&[r0, r1, c0, c1, 0, 0, 0, 0]));
     let set_size = Arg::Value(libc::TIOCSWINSZ);
     list.call(libc::SYS_ioctl, &[Arg::Slot(master), set_size, winsize]);
+    if let Some(modes) = modes {
+        let modes = Arg::Data(list.bytes(&modes.bytes()));
+        list.call(libc::SYS_ioctl, &[Arg::Slot(terminal), Arg::Value(libc::TCSETS), modes]);
+    }
     let controlling = Arg::Value(libc::TIOCSCTTY);
     list.call(libc::SYS_ioctl, &[Arg::Slot(terminal), controlling, Arg::Value(0)]);
     list.hand_out(master, TAG_TERMINALS + u32::try_from(id).unwrap_or(0));

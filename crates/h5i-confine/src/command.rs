@@ -18,6 +18,7 @@ use crate::outcome::{Outcome, Usage};
 use crate::plan::{Plan, RunDefaults};
 use crate::run::{self, Run};
 use crate::session::Session;
+use crate::terminal_modes::TerminalModes;
 
 /// Where a run's input comes from or its output goes to.
 #[derive(Debug, Default)]
@@ -51,6 +52,7 @@ pub struct Command<'a> {
     pub(crate) stdout: Stdio,
     pub(crate) stderr: Stdio,
     pub(crate) terminal: Option<TerminalSize>,
+    pub(crate) terminal_modes: Option<TerminalModes>,
 }
 
 /// Size of a terminal in characters.
@@ -111,6 +113,7 @@ impl<'a> Command<'a> {
             stdout: Stdio::Inherit,
             stderr: Stdio::Inherit,
             terminal: None,
+            terminal_modes: None,
         }
     }
 
@@ -160,6 +163,12 @@ impl<'a> Command<'a> {
     /// errors that are `Inherit` go there; [`Run::carry_terminal`] carries its bytes.
     pub fn terminal(&mut self, size: TerminalSize) -> &mut Self {
         self.terminal = Some(size);
+        self
+    }
+
+    /// Sets the modes in which the run's terminal starts; the kernel's defaults otherwise.
+    pub fn terminal_modes(&mut self, modes: TerminalModes) -> &mut Self {
+        self.terminal_modes = Some(modes);
         self
     }
 

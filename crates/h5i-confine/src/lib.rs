@@ -41,6 +41,7 @@ mod stdio;
 mod step;
 mod sys;
 mod system;
+mod terminal_modes;
 mod watch;
 mod wire;
 
@@ -62,3 +63,4 @@ pub use run::{Run, RunHandle};
 pub use session::Session;
 pub use step::{BindKind, FilterProgram, LandlockRules, NetworkNamespace, Step};
 pub use system::system_grants;
+pub use terminal_modes::TerminalModes;

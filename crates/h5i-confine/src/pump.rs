@@ -2,9 +2,9 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,9 @@ use crate::outcome::{Limit, Stop};
 use crate::session::Shared;
 
 const BUFFER: usize = 64 * 1024;
+/// The most that a pipe or terminal holds when its run ends, unless root made the pipe larger
+/// (`/proc/sys/fs/pipe-max-size`). What others of the session write later is not waited for.
+const WAITING: usize = 1024 * 1024;
 
 /// Bytes that a run may still write, over all its outputs.
 #[derive(Debug)]
@@ -49,11 +52,53 @@ impl Budget {
 }
 
 /// Threads that carry a run's bytes.
-#[derive(Default)]
 pub(crate) struct Pumps {
     stops: Vec<Arc<OwnedFd>>,
-    done: Option<(Sender<()>, Receiver<()>)>,
+    news: (Sender<News>, Receiver<News>),
+    fault: Arc<OnceLock<rustix::io::Errno>>,
     running: usize,
+}
+
+/// What who waits for pumps hears.
+#[derive(Clone, Copy)]
+enum News {
+    /// One has carried everything.
+    Done,
+    /// What is on its way is given up.
+    Abandoned,
+}
+
+/// What others may do about the output while it is being waited for.
+#[derive(Clone, Debug)]
+pub(crate) struct OutputHandle {
+    news: Sender<News>,
+    fault: Arc<OnceLock<rustix::io::Errno>>,
+}
+
+impl OutputHandle {
+    pub(crate) fn abandon(&self) {
+        // Nobody waits any more when this fails.
+        self.news.send(News::Abandoned).ok();
+    }
+
+    pub(crate) fn error(&self) -> Option<io::Error> {
+        self.fault.get().map(|errno| io::Error::from(*errno))
+    }
+}
+
+impl Default for Pumps {
+    fn default() -> Self {
+        Self { stops: Vec::new(), news: channel(), fault: Arc::default(), running: 0 }
+    }
+}
+
+/// One way: from where to where, and who is told.
+struct Way {
+    from: OwnedFd,
+    to: OwnedFd,
+    budget: Option<Arc<Budget>>,
+    notice: Option<OwnedFd>,
+    fault: Option<Arc<OnceLock<rustix::io::Errno>>>,
 }
 
 impl std::fmt::Debug for Pumps {
@@ -71,26 +116,48 @@ impl Pumps {
         budget: Option<Arc<Budget>>,
     ) -> io::Result<()> {
         fcntl_setfl(&from, fcntl_getfl(&from)? | OFlags::NONBLOCK)?;
-        self.spawn(from, to, budget)
+        self.start_polled(from, to, budget, None)
+    }
+
+    /// Starts carrying from a descriptor that nobody else reads and whose flags are left alone,
+    /// because others write to it. `notice` is raised after each part.
+    pub(crate) fn start_polled(
+        &mut self,
+        from: OwnedFd,
+        to: OwnedFd,
+        budget: Option<Arc<Budget>>,
+        notice: Option<OwnedFd>,
+    ) -> io::Result<()> {
+        let fault = Some(Arc::clone(&self.fault));
+        self.spawn(Way { from, to, budget, notice, fault })
     }
 
     /// Starts carrying from a descriptor whose file is shared with others, a terminal say: it is
     /// polled before each read and its flags are left alone. Not waited for at the end.
     pub(crate) fn start_shared(&mut self, from: OwnedFd, to: OwnedFd) -> io::Result<()> {
-        self.spawn(from, to, None)?;
+        self.spawn(Way { from, to, budget: None, notice: None, fault: None })?;
         self.running -= 1;
         Ok(())
     }
 
-    fn spawn(&mut self, from: OwnedFd, to: OwnedFd, budget: Option<Arc<Budget>>) -> io::Result<()> {
+    /// What others may do about the output.
+    pub(crate) fn handle(&self) -> OutputHandle {
+        OutputHandle { news: self.news.0.clone(), fault: Arc::clone(&self.fault) }
+    }
+
+    fn spawn(&mut self, way: Way) -> io::Result<()> {
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        let done = self.done.get_or_insert_with(channel).0.clone();
+        let waited_for = way.fault.is_some();
+        let news = self.news.0.clone();
         let theirs = Arc::clone(&stop);
         thread::Builder::new().name("h5i-pump".to_owned()).stack_size(128 * 1024).spawn(
             move || {
-                carry(from, to, budget.as_deref(), &theirs);
-                // Nobody waits any more when this fails.
-                done.send(()).ok();
+                carry(&way, &theirs);
+                drop(way);
+                if waited_for {
+                    // Nobody waits any more when this fails.
+                    news.send(News::Done).ok();
+                }
             },
         )?;
         self.stops.push(stop);
@@ -99,29 +166,37 @@ impl Pumps {
     }
 
     /// Lets the pumps carry what is there and end; yields false when one is still stuck in a write
-    /// to its receiver at `deadline`.
-    pub(crate) fn finish(&mut self, deadline: Instant) -> bool {
+    /// to its receiver at the deadline, if there is one, or was given up.
+    pub(crate) fn finish(&mut self, deadline: Option<Instant>) -> bool {
         for stop in &self.stops {
             rustix::io::write(stop, &1u64.to_ne_bytes()).ok();
         }
-        let Some((_, done)) = &self.done else { return true };
+        let news = &self.news.1;
         while self.running > 0 {
-            let left = deadline.saturating_duration_since(Instant::now());
-            match done.recv_timeout(left.max(Duration::from_millis(1))) {
-                Ok(()) => self.running -= 1,
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return false,
+            let heard = match deadline {
+                None => news.recv().map_err(|_gone| RecvTimeoutError::Disconnected),
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    news.recv_timeout(left.max(Duration::from_millis(1)))
+                }
+            };
+            match heard {
+                Ok(News::Done) => self.running -= 1,
+                Ok(News::Abandoned)
+                | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return false,
             }
         }
         true
     }
 }
 
-/// Carries until the source ends, the receiver is gone, or `stop` is set and nothing is waiting.
-fn carry(from: OwnedFd, to: OwnedFd, budget: Option<&Budget>, stop: &OwnedFd) {
+/// Carries until the source ends, the receiver fails, or `stop` is set and nothing is waiting.
+fn carry(way: &Way, stop: &OwnedFd) {
     let mut buffer = vec![0u8; BUFFER];
-    loop {
+    let mut left = usize::MAX;
+    while left > 0 {
         let mut fds = [
-            PollFd::new(&from, PollFlags::IN),
+            PollFd::new(&way.from, PollFlags::IN),
             PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN),
         ];
         match poll(&mut fds, None) {
@@ -133,7 +208,14 @@ fn carry(from: OwnedFd, to: OwnedFd, budget: Option<&Budget>, stop: &OwnedFd) {
         if !readable && stopping {
             return;
         }
-        let got = match rustix::io::read(&from, &mut buffer) {
+        if !readable {
+            continue;
+        }
+        if stopping {
+            left = left.min(WAITING);
+        }
+        let size = left.min(BUFFER);
+        let got = match rustix::io::read(&way.from, &mut buffer[..size]) {
             // A terminal whose other side is closed says EIO.
             Ok(0) | Err(rustix::io::Errno::IO) => return,
             Ok(got) => got,
@@ -141,9 +223,24 @@ fn carry(from: OwnedFd, to: OwnedFd, budget: Option<&Budget>, stop: &OwnedFd) {
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => continue,
             Err(_) => return,
         };
-        let pass = budget.map_or(got, |budget| budget.book(got));
-        if write_all(&to, &buffer[..pass]).is_err() || pass < got {
+        if stopping {
+            left -= got;
+        }
+        let pass = way.budget.as_ref().map_or(got, |budget| budget.book(got));
+        if let Err(error) = write_all(&way.to, &buffer[..pass]) {
+            // A reader that goes away is within its rights.
+            if let (Some(fault), false) = (&way.fault, error == rustix::io::Errno::PIPE) {
+                // The first one is told.
+                fault.set(error).ok();
+            }
             return;
+        }
+        if pass < got {
+            return;
+        }
+        if let Some(notice) = &way.notice {
+            // A full counter has been raised.
+            rustix::io::write(notice, &1u64.to_ne_bytes()).ok();
         }
     }
 }

@@ -1,5 +1,7 @@
 //! One command in a session: started, watched, waited for.
 
+mod handle;
+
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,7 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::child::{self, EXECUTE, STEPS};
-use crate::command::{Command, Target, TerminalSize};
+use crate::command::{Command, Target};
 use crate::control;
 use crate::error::SpawnError;
 use crate::event::Event;
@@ -23,6 +25,8 @@ use crate::pump::{Budget, Pumps};
 use crate::session::{Progress, RunState, Session, Shared, State};
 use crate::stdio::StdioPlan;
 use crate::wire::{ExecFailure, MSG_START, Message};
+
+pub use handle::RunHandle;
 
 /// How long a run's last output may take to reach a slow receiver after the run has ended.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -38,6 +42,7 @@ pub struct Run {
     pumps: Pumps,
     terminal: Option<OwnedFd>,
     budget: Option<Arc<Budget>>,
+    receiver: Receiver,
     /// The writing end of the input, when it is [`Stdio::Piped`](crate::Stdio::Piped).
     pub stdin: Option<File>,
     /// The reading end of the output, when it is [`Stdio::Piped`](crate::Stdio::Piped).
@@ -53,8 +58,11 @@ impl Run {
         self.id
     }
 
-    /// Waits for the end of the run. A session of its own is over when this returns; its output has
-    /// reached its receiver, or the receiver was too slow for half a second.
+    /// Waits for the end of the run. A session of its own is over when this returns. Its output has
+    /// reached its receiver, unless the run was stopped or its deadline came and the receiver was
+    /// too slow for half a second more, or [`RunHandle::abandon_output`] was called. A pipe of the
+    /// caller's ([`Stdio::Piped`](crate::Stdio::Piped)) is waited for half a second only: who waits
+    /// here may be the one to read it.
     pub fn wait(self) -> Outcome {
         self.finish().0
     }
@@ -71,12 +79,20 @@ impl Run {
                 None => break (Outcome::CutOff, Usage::default()),
             }
         };
-        state.runs.remove(&self.id);
+        let deadline = state.runs.remove(&self.id).and_then(|run| run.deadline);
         drop(state);
         if let Some(own) = self.own.take() {
             own.end();
         }
-        self.pumps.finish(Instant::now() + DRAIN);
+        // A program that ended by itself has its output delivered however slow the receiver is, as
+        // a pipe would; one that was stopped has had its time.
+        let patience = match (end.0, self.receiver) {
+            (Outcome::Exited(_) | Outcome::Signaled(_), Receiver::Other) => {
+                deadline.map(|deadline| deadline + DRAIN)
+            }
+            _ => Some(Instant::now() + DRAIN),
+        };
+        self.pumps.finish(patience);
         end
     }
 
@@ -86,7 +102,8 @@ impl Run {
     /// When the terminal's descriptor can't be duplicated.
     pub fn handle(&self) -> io::Result<RunHandle> {
         let terminal = self.terminal.as_ref().map(OwnedFd::try_clone).transpose()?;
-        Ok(RunHandle { id: self.id, shared: Arc::clone(&self.shared), terminal })
+        let (id, shared) = (self.id, Arc::clone(&self.shared));
+        Ok(RunHandle { id, shared, terminal, output: self.pumps.handle() })
     }
 
     /// Carries bytes between the run's terminal and these descriptors until the run ends: `input`
@@ -96,10 +113,23 @@ impl Run {
     /// # Errors
     /// When the run has no terminal, or a descriptor or thread can't be made.
     pub fn carry_terminal(&mut self, input: OwnedFd, output: OwnedFd) -> io::Result<()> {
-        let terminal = self.terminal()?.try_clone()?;
-        let writing = terminal.try_clone()?;
-        self.pumps.start(terminal, output, self.budget.clone())?;
+        let writing = self.terminal()?.try_clone()?;
+        self.carry_terminal_output(output, None)?;
         self.pumps.start_shared(input, writing)
+    }
+
+    /// Carries what the run writes to its terminal, counted by `limits.output`, and leaves what is
+    /// typed to [`RunHandle::type_in`]. `notice`, an event counter, is raised after each part.
+    ///
+    /// # Errors
+    /// When the run has no terminal, or a descriptor or thread can't be made.
+    pub fn carry_terminal_output(
+        &mut self,
+        output: OwnedFd,
+        notice: Option<OwnedFd>,
+    ) -> io::Result<()> {
+        let terminal = self.terminal()?.try_clone()?;
+        self.pumps.start_polled(terminal, output, self.budget.clone(), notice)
     }
 
     fn terminal(&self) -> io::Result<&OwnedFd> {
@@ -107,39 +137,13 @@ impl Run {
     }
 }
 
-/// What other threads may do to a run.
-#[derive(Debug)]
-pub struct RunHandle {
-    id: u64,
-    shared: Arc<Shared>,
-    terminal: Option<OwnedFd>,
-}
-
-impl RunHandle {
-    /// Sends a signal, by its number, to the run's program.
-    ///
-    /// # Errors
-    /// `ESRCH` when it has ended, `EINVAL` for what is no signal.
-    pub fn signal(&self, signal: i32) -> io::Result<()> {
-        use rustix::process::{Signal, pidfd_send_signal};
-        let signal = Signal::from_named_raw(signal).ok_or(rustix::io::Errno::INVAL)?;
-        let state = self.shared.state();
-        match state.runs.get(&self.id).and_then(|run| run.pidfd.as_ref()) {
-            Some(pidfd) => Ok(pidfd_send_signal(pidfd, signal)?),
-            None => Err(rustix::io::Errno::SRCH.into()),
-        }
-    }
-
-    /// Tells the run's terminal its size.
-    ///
-    /// # Errors
-    /// `ENOTTY` when the run has no terminal.
-    pub fn resize(&self, size: TerminalSize) -> io::Result<()> {
-        let terminal = self.terminal.as_ref().ok_or(rustix::io::Errno::NOTTY)?;
-        let (ws_row, ws_col) = (size.rows, size.columns);
-        let size = rustix::termios::Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 };
-        Ok(rustix::termios::tcsetwinsize(terminal, size)?)
-    }
+/// Who reads what a run writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Receiver {
+    /// Who waits for it, by a pipe.
+    Caller,
+    /// Whoever has the other end of the caller's descriptors.
+    Other,
 }
 
 pub(crate) fn spawn(command: &mut Command<'_>) -> Result<Run, SpawnError> {
@@ -180,7 +184,9 @@ pub(crate) fn spawn(command: &mut Command<'_>) -> Result<Run, SpawnError> {
     match started {
         Ok(Started { pumps, outside, terminal, budget }) => {
             let [stdin, stdout, stderr] = outside;
-            Ok(Run { id, shared, own, pumps, terminal, budget, stdin, stdout, stderr })
+            let piped = stdout.is_some() || stderr.is_some();
+            let receiver = if piped { Receiver::Caller } else { Receiver::Other };
+            Ok(Run { id, shared, own, pumps, terminal, budget, receiver, stdin, stdout, stderr })
         }
         Err(error) => {
             shared.state().runs.remove(&id);

@@ -21,6 +21,8 @@ pub(crate) struct StdioPlan {
     pub(crate) outside: [Option<File>; 3],
     pub(crate) pumps: Pumps,
     owner: Option<u32>,
+    /// Which file the output goes to, as device and inode, where that is carried.
+    output: Option<(u64, u64)>,
 }
 
 impl StdioPlan {
@@ -37,6 +39,18 @@ impl StdioPlan {
             rustix::fs::fchown(&read, Some(uid), Some(gid))?;
         }
         Ok((read, write))
+    }
+
+    /// Sends errors the way of the output where both go to one file, so that they keep their order.
+    fn shares_output(&mut self, errors: Option<&OwnedFd>) -> io::Result<bool> {
+        let Some(errors) = errors else { return Ok(false) };
+        let output = self.inside.iter().find(|(index, _)| *index == 1);
+        if let (Some((_, output)), true) = (output, self.output == Some(identity(errors)?)) {
+            let output = output.try_clone()?;
+            self.inside.push((2, output));
+            return Ok(true);
+        }
+        Ok(false)
     }
 
     /// Connects one of input, output and errors.
@@ -64,6 +78,9 @@ impl StdioPlan {
             self.null.push(index);
             return Ok(());
         }
+        if index == 2 && self.shares_output(given.as_ref())? {
+            return Ok(());
+        }
         match (index, given) {
             (0, None) => {
                 let (read, write) = self.pipe()?;
@@ -79,6 +96,7 @@ impl StdioPlan {
             (_, given) => {
                 let (read, write) = self.pipe()?;
                 self.inside.push((index, write));
+                self.output = given.as_ref().map(identity).transpose()?;
                 match (given, budget) {
                     (None, None) => self.outside[index] = Some(File::from(read)),
                     (None, Some(budget)) => {
@@ -92,6 +110,12 @@ impl StdioPlan {
         }
         Ok(())
     }
+}
+
+/// Device and inode.
+fn identity(fd: &OwnedFd) -> io::Result<(u64, u64)> {
+    let found = fstat(fd)?;
+    Ok((found.st_dev, found.st_ino))
 }
 
 /// The caller's own descriptor. One that an exec would close is no input or output: where a caller

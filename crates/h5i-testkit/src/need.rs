@@ -18,6 +18,8 @@ pub enum Need {
     Landlock(u32),
     /// The right to act as a second user: root.
     SecondUid,
+    /// A file system below the directory for temporary files that can carry an overlay.
+    Overlay,
     /// A program, by its absolute path.
     Program(&'static str),
 }
@@ -28,6 +30,7 @@ impl fmt::Display for Need {
             Self::UserNamespaces => f.write_str("user namespaces"),
             Self::Landlock(abi) => write!(f, "Landlock ABI {abi}"),
             Self::SecondUid => f.write_str("root, for a second user id"),
+            Self::Overlay => f.write_str("a file system for overlays"),
             Self::Program(path) => f.write_str(path),
         }
     }
@@ -71,6 +74,7 @@ fn met(need: Need) -> bool {
         Need::UserNamespaces => user_namespaces(),
         Need::Landlock(abi) => landlock(abi),
         Need::SecondUid => rustix::process::geteuid().is_root(),
+        Need::Overlay => user_namespaces() && carries_overlays(&std::env::temp_dir()),
         Need::Program(path) => {
             rustix::fs::access(Path::new(path), rustix::fs::Access::EXEC_OK).is_ok()
         }
@@ -86,6 +90,20 @@ fn user_namespaces() -> bool {
     settings
         .iter()
         .all(|(path, bad)| fs::read_to_string(path).map_or(true, |value| value.trim() != *bad))
+}
+
+/// ext4, XFS and btrfs do, and tmpfs where it has the attributes of users: since Linux 6.6.
+fn carries_overlays(directory: &Path) -> bool {
+    const TMPFS: i64 = 0x0102_1994;
+    const ALWAYS: [i64; 3] = [0xef53, 0x5846_5342, 0x9123_683e];
+    let Ok(found) = rustix::fs::statfs(directory) else { return false };
+    let kind = found.f_type;
+    let attributes = || {
+        let mut value = [0; 1];
+        let read = rustix::fs::getxattr(directory, "user.overlay.opaque", &mut value[..]);
+        read != Err(rustix::io::Errno::OPNOTSUPP)
+    };
+    ALWAYS.contains(&kind) || (kind == TMPFS && attributes())
 }
 
 /// Making a ruleset restricts nobody; it fails when the kernel does not know one of its rights.

@@ -8,6 +8,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::needs;
+use repository::repository_with;
+
+pub(crate) mod repository;
+pub(crate) mod sizes;
 
 /// Rounds; each takes every candidate once, so that a slow moment hits them all.
 const ROUNDS: usize = 101;
@@ -18,18 +22,45 @@ pub(crate) fn run(root: &Path) -> Result<u8> {
         return Ok(2);
     }
     let root = root.canonicalize().context("could not find the workspace")?;
+    let h5i = build(&root)?;
+    let scratch = scratch()?;
+    let result = measure(&h5i, &scratch);
+    fs::remove_dir_all(&scratch).context("could not remove the scratch directory")?;
+    result.map(|()| 0)
+}
+
+/// Builds h5i as it is released; yields where it is.
+pub(crate) fn build(root: &Path) -> Result<PathBuf> {
     let built = Command::new("cargo")
-        .current_dir(&root)
+        .current_dir(root)
         .args(["build", "--release", "--quiet", "-p", "h5i-cli"])
         .status()?;
     if !built.success() {
         bail!("h5i does not build");
     }
+    Ok(root.join("target/release/h5i"))
+}
+
+/// A new directory for one measurement.
+pub(crate) fn scratch() -> Result<PathBuf> {
     let scratch = std::env::temp_dir().join(format!("h5i-bench-{}", std::process::id()));
     fs::create_dir_all(&scratch)?;
-    let result = measure(&root.join("target/release/h5i"), &scratch);
-    fs::remove_dir_all(&scratch).context("could not remove the scratch directory")?;
-    result.map(|()| 0)
+    Ok(scratch)
+}
+
+/// bubblewrap with the arguments that agents use.
+fn bubblewrap(work: &Path) -> Vec<String> {
+    let work = work.display().to_string();
+    let mut all: Vec<String> = "bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --bind"
+        .split(' ')
+        .map(str::to_owned)
+        .collect();
+    all.extend([work.clone(), work.clone()]);
+    all.extend(
+        "--unshare-all --die-with-parent --new-session --chdir".split(' ').map(str::to_owned),
+    );
+    all.extend([work, "true".to_owned()]);
+    all
 }
 
 struct Candidate {
@@ -51,16 +82,7 @@ fn measure(h5i: &Path, scratch: &Path) -> Result<()> {
     once(&in_box(&["box", "create", "bench", "--tier", "process"]), &state)?;
     let work = scratch.join("work");
     fs::create_dir_all(&work)?;
-    let mut bubblewrap: Vec<String> =
-        "bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --bind"
-            .split(' ')
-            .map(str::to_owned)
-            .collect();
-    bubblewrap.extend([text(&work), text(&work)]);
-    bubblewrap.extend(
-        "--unshare-all --die-with-parent --new-session --chdir".split(' ').map(str::to_owned),
-    );
-    bubblewrap.extend([text(&work), "true".to_owned()]);
+    let bubblewrap = bubblewrap(&work);
     let mut candidates = [
         ("bare exec of true", vec!["true".to_owned()]),
         ("bubblewrap", bubblewrap),
@@ -111,26 +133,4 @@ fn print(candidates: &mut [Candidate]) {
             time / bubblewrap
         );
     }
-}
-
-/// A repository with `files` small files in one commit.
-fn repository_with(path: &PathBuf, files: usize) -> Result<()> {
-    fs::create_dir_all(path)?;
-    for i in 0..files {
-        let directory = path.join(format!("d{}", i / 100));
-        fs::create_dir_all(&directory)?;
-        fs::write(directory.join(format!("f{i}")), format!("file {i}\n"))?;
-    }
-    let steps: [&[&str]; 3] = [
-        &["init", "--quiet", "--initial-branch=main"],
-        &["add", "--all"],
-        &["-c", "user.name=bench", "-c", "user.email=bench@example.com", "commit", "-qm", "base"],
-    ];
-    for step in steps {
-        let status = Command::new("git").current_dir(path).args(step).status()?;
-        if !status.success() {
-            bail!("git {} failed", step.join(" "));
-        }
-    }
-    Ok(())
 }

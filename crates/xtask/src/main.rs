@@ -1,4 +1,5 @@
-//! Tasks of the h5i workspace: `cargo xtask test | bench | examples | figures | fuzz | round-trips | tidy`.
+//! Tasks of the h5i workspace: `cargo xtask TASK`, where the task is one of
+//! test, bench, soak, builds, examples, figures, fuzz, round-trips, tidy.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::disallowed_methods,
@@ -7,11 +8,13 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it talks to the person who runs it")]
 
 mod bench;
+mod builds;
 mod examples;
 mod figures;
 mod fuzz;
 mod needs;
 mod round_trips;
+mod soak;
 mod test;
 mod tidy;
 
@@ -22,6 +25,9 @@ const USAGE: &str = "\
 usage: cargo xtask TASK
   test [--quick]   build once, run every test (as root: as root and as an ordinary user)
   bench            h5i beside bare exec and bubblewrap, one run, medians and ratios
+  bench --sizes    a box on 100, 10,000 and 100,000 files, beside worktrees, clones and bubblewrap
+  soak [N [SEED]]  kill h5i at N random moments (200) on each back end; nothing may survive
+  builds [N]       real builds in a box beside outside, N pairs (5), offline after a fetch
   examples         run every example as a reader would
   figures          what an export costs, beside git's own diff: time and peak memory
   fuzz [--seconds N] [TARGET]…   seeds and mutated inputs through every fuzz target
@@ -34,7 +40,12 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let result = match args.first().map(String::as_str) {
         Some("test") => test::run(&root(), args.iter().any(|arg| arg == "--quick")),
+        Some("bench") if args.iter().any(|arg| arg == "--sizes") => {
+            bench::sizes::run(&root(), &args[1..])
+        }
         Some("bench") => bench::run(&root()),
+        Some("builds") => builds::run(&root(), &args[1..]),
+        Some("soak") => soak::run(&root(), &args[1..]),
         Some("examples") => examples::run(&root()),
         Some("figures") => figures::run(&root()),
         Some("fuzz") => fuzz::run(&root(), &args[1..]),

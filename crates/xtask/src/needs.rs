@@ -6,12 +6,21 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// A program the tests use, and the Debian package that has it.
-const PROGRAMS: [(&str, &str); 5] = [
+const PROGRAMS: [(&str, &str); 14] = [
     ("bwrap", "bubblewrap"),
     ("gdb", "gdb"),
+    ("less", "less"),
+    ("make", "make"),
+    ("node", "nodejs"),
     ("perl", "perl-base"),
+    ("python3", "python3"),
     ("setpriv", "util-linux"),
+    ("setsid", "util-linux"),
+    ("ssh", "openssh-client"),
     ("strace", "strace"),
+    ("tput", "ncurses-bin"),
+    ("vi", "vim-tiny"),
+    ("zsh", "zsh"),
 ];
 
 /// Sees to it that everything is there: installs it as root on Debian and its kin, otherwise lists

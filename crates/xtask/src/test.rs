@@ -11,14 +11,26 @@ use serde_json::Value;
 use crate::needs;
 
 /// The ordinary user under whom root runs the tests a second time.
-const USER: &str = "h5i-test";
+pub(crate) const USER: &str = "h5i-test";
 
 /// One test binary and the directory it expects to run in.
-struct TestBinary {
+pub(crate) struct TestBinary {
     name: String,
     path: PathBuf,
     directory: PathBuf,
 }
+
+/// Who runs a test binary.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// Who runs this.
+    Own,
+    /// An ordinary user; only root can be one.
+    OrdinaryUser,
+}
+
+/// Variables that a run of tests is told.
+type Variables = [(&'static str, String)];
 
 /// Runs everything; yields the exit code: 0, 1 for a failed test, 2 for a missing program.
 pub(crate) fn run(root: &Path, quick: bool) -> Result<u8> {
@@ -29,10 +41,10 @@ pub(crate) fn run(root: &Path, quick: bool) -> Result<u8> {
     if needs::is_root() && !reachable(&root) {
         return elsewhere(&root, quick);
     }
-    let binaries = build(&root)?;
+    let binaries = build(&root, &["--workspace"])?;
     let mut failed = Vec::new();
     for binary in &binaries {
-        if !run_as_caller(&root, binary)? {
+        if !run_binary(&root, binary, Caller::Own, &[])? {
             failed.push(format!("{} as the caller", binary.name));
         }
     }
@@ -48,7 +60,7 @@ pub(crate) fn run(root: &Path, quick: bool) -> Result<u8> {
     if needs::is_root() {
         ensure_user()?;
         for binary in &binaries {
-            if !run_as_user(&root, binary)? {
+            if !run_binary(&root, binary, Caller::OrdinaryUser, &[])? {
                 failed.push(format!("{} as {USER}", binary.name));
             }
         }
@@ -63,10 +75,12 @@ pub(crate) fn run(root: &Path, quick: bool) -> Result<u8> {
     Ok(1)
 }
 
-fn build(root: &Path) -> Result<Vec<TestBinary>> {
+/// Builds the test binaries that these words of cargo name.
+pub(crate) fn build(root: &Path, which: &[&str]) -> Result<Vec<TestBinary>> {
     let output = Command::new("cargo")
         .current_dir(root)
-        .args(["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"])
+        .args(["test", "--no-run", "--message-format=json-render-diagnostics"])
+        .args(which)
         .stderr(Stdio::inherit())
         .output()
         .context("could not start cargo")?;
@@ -92,33 +106,54 @@ fn build(root: &Path) -> Result<Vec<TestBinary>> {
     Ok(binaries)
 }
 
-fn run_as_caller(root: &Path, binary: &TestBinary) -> Result<bool> {
+/// Runs a test binary; yields whether every test passed.
+pub(crate) fn run_binary(
+    root: &Path,
+    binary: &TestBinary,
+    caller: Caller,
+    variables: &Variables,
+) -> Result<bool> {
+    match caller {
+        Caller::Own => run_as_caller(root, binary, variables),
+        Caller::OrdinaryUser => run_as_user(root, binary, variables),
+    }
+}
+
+fn run_as_caller(root: &Path, binary: &TestBinary, variables: &Variables) -> Result<bool> {
     println!("== {}", binary.name);
     let status = Command::new(&binary.path)
         .current_dir(&binary.directory)
         .env("CARGO_MANIFEST_DIR", &binary.directory)
         .envs(snapshots(root))
+        .envs(variables.iter().cloned())
+        .args(shown(variables))
         .status()
         .with_context(|| format!("could not start {}", binary.path.display()))?;
     Ok(status.success())
 }
 
-fn run_as_user(root: &Path, binary: &TestBinary) -> Result<bool> {
+fn run_as_user(root: &Path, binary: &TestBinary, variables: &Variables) -> Result<bool> {
     println!("== {} as {USER}", binary.name);
     let mut command = Command::new("setpriv");
     command
         .args(["--reuid", USER, "--regid", USER, "--init-groups", "--reset-env", "env"])
         .arg(format!("CARGO_MANIFEST_DIR={}", binary.directory.display()))
         .arg(format!("PATH={}", std::env::var("PATH").unwrap_or_default()));
+    command.args(variables.iter().map(|(name, value)| format!("{name}={value}")));
     command.args(snapshots(root).map(|(name, value)| format!("{name}={value}")));
     for name in ["H5I_REQUIRE", "CI", "RUST_BACKTRACE"] {
         if let Ok(value) = std::env::var(name) {
             command.arg(format!("{name}={value}"));
         }
     }
-    let status =
-        command.arg(&binary.path).current_dir(&binary.directory).stdin(Stdio::null()).status()?;
+    command.arg(&binary.path).args(shown(variables));
+    let status = command.current_dir(&binary.directory).stdin(Stdio::null()).status()?;
     Ok(status.success())
+}
+
+/// What a run that was told something prints is meant to be read.
+fn shown(variables: &Variables) -> Option<&'static str> {
+    (!variables.is_empty()).then_some("--nocapture")
 }
 
 /// Where the reviewed snapshots are, so that insta asks no cargo, and that none is written.
@@ -126,7 +161,7 @@ fn snapshots(root: &Path) -> [(&'static str, String); 2] {
     [("INSTA_WORKSPACE_ROOT", root.display().to_string()), ("INSTA_UPDATE", "no".to_owned())]
 }
 
-fn ensure_user() -> Result<()> {
+pub(crate) fn ensure_user() -> Result<()> {
     let there =
         Command::new("id").arg(USER).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
     if there.success() {

@@ -8,7 +8,7 @@ use h5i_policy::{Millis, Tier};
 
 use super::Output;
 use super::apply::ApplyArgs;
-use super::making::{BaseArgs, PolicyArgs};
+use super::making::{BaseArgs, LayoutArgs, PolicyArgs};
 use super::values::{Assignment, Lane, Since, duration, since, tier, variable};
 use crate::store::BoxName;
 
@@ -24,6 +24,12 @@ pub enum BoxVerb {
     /// 125 if h5i could not start it, 126 and 127 as shells have them, and 128 plus the signal's
     /// number.
     Run(RunInArgs),
+    /// Work in a box: a shell with a terminal of the box's own
+    ///
+    /// The shell is the one of SHELL if the box has it, else bash, else sh. Programs that it leaves in
+    /// the background end with it. The exit code is the shell's own, as that of `run`. With a
+    /// command, that runs instead and has the keyboard, also in a pipeline.
+    Shell(ShellArgs),
     /// List the boxes of this repository
     Ls(ListArgs),
     /// Show what a box is, what it changed, what was refused and what is enforced
@@ -54,6 +60,9 @@ pub struct CreateArgs {
     /// What the workspace starts from.
     #[command(flatten)]
     pub base: BaseArgs,
+    /// How it is laid out.
+    #[command(flatten)]
+    pub layout: LayoutArgs,
     /// What the box may do.
     #[command(flatten)]
     pub policy: PolicyArgs,
@@ -81,6 +90,22 @@ pub struct RunInArgs {
     pub output: Output,
     /// The command and its arguments, after `--`
     #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `h5i box shell`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct ShellArgs {
+    /// The box
+    pub name: BoxName,
+    /// End the shell after this time, as 90s or 15m
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub timeout: Option<Millis>,
+    /// Set a variable for the shell; may be repeated
+    #[arg(long = "env", short = 'e', value_name = "NAME=VALUE", value_parser = variable)]
+    pub variables: Vec<Assignment>,
+    /// A command to run instead of a shell, and its arguments, after `--`
+    #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 

@@ -7,7 +7,7 @@ use clap::Args;
 use h5i_policy::{Millis, Tier};
 
 use super::Output;
-use super::values::{Assignment, ProfileName, duration, tier, variable};
+use super::values::{Assignment, ProfileName, WorkspaceChoice, duration, tier, variable};
 use crate::workspace::BaseSpec;
 
 /// What the workspace starts from; `HEAD` where nothing is said.
@@ -46,6 +46,14 @@ impl BaseArgs {
     }
 }
 
+/// How the workspace is laid out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Args)]
+pub struct LayoutArgs {
+    /// How the workspace is laid out
+    #[arg(long, value_name = "KIND", value_enum, default_value_t, help_heading = "Base")]
+    pub workspace: WorkspaceChoice,
+}
+
 /// What the box may do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct PolicyArgs {
@@ -74,6 +82,9 @@ pub struct RunArgs {
     /// What the workspace starts from.
     #[command(flatten)]
     pub base: BaseArgs,
+    /// How it is laid out.
+    #[command(flatten)]
+    pub layout: LayoutArgs,
     /// What the box may do.
     #[command(flatten)]
     pub policy: PolicyArgs,

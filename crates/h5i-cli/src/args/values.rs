@@ -152,6 +152,19 @@ pub(super) fn tier() -> impl TypedValueParser<Value = Tier> {
     })
 }
 
+/// How a workspace is to be laid out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[non_exhaustive]
+pub enum WorkspaceChoice {
+    /// An overlay where the host allows it, else a checkout
+    #[default]
+    Auto,
+    /// Files shared with other boxes of the same base below, the box's own above
+    Overlay,
+    /// Files of its own
+    Checkout,
+}
+
 /// Who observed a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[non_exhaustive]

@@ -13,6 +13,7 @@ use super::manifest::{Manifest, ManifestError};
 use super::objects::{ObjectsKey, ObjectsLease};
 use super::scope::{Origin, Scope};
 use super::stored_box::StoredBox;
+use super::trees::TreeKey;
 use super::unique::random_hex;
 use super::{Store, make_private_dir, make_private_dirs, remove_tree, replace_file};
 use crate::path_error::{Action, PathError};
@@ -37,6 +38,7 @@ struct Hidden {
     state: State,
     lease: Option<ObjectsLease>,
     fresh: Vec<ObjectsKey>,
+    fresh_trees: Vec<TreeKey>,
     // While it is held, gc knows that the directory has an owner.
     _owner: File,
 }
@@ -106,6 +108,7 @@ impl Store {
             state: State::Draft,
             lease: None,
             fresh: Vec::new(),
+            fresh_trees: Vec::new(),
             _owner: owner,
         };
         make_private_dir(&hidden.dir.join("host"))?;
@@ -199,6 +202,11 @@ impl BoxDraft {
         self.hidden.fresh.push(key);
     }
 
+    /// Notes a pristine tree that was made for this box, as [`BoxDraft::made_objects`].
+    pub(crate) fn made_tree(&mut self, key: TreeKey) {
+        self.hidden.fresh_trees.push(key);
+    }
+
     /// Stores a file of the host's part.
     ///
     /// # Errors
@@ -239,6 +247,9 @@ impl Drop for Hidden {
         self.lease = None;
         if !self.fresh.is_empty() {
             self.store.collect_objects(Some(&self.fresh)).ok();
+        }
+        if !self.fresh_trees.is_empty() {
+            self.store.collect_trees(Some(&self.fresh_trees), 0).ok();
         }
         if fs::remove_dir(self.store.boxes_dir(&self.scope)).is_ok() {
             let scope_dir = self.store.scope_dir(&self.scope);

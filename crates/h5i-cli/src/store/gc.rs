@@ -11,6 +11,7 @@ use super::lock::LockError;
 use super::objects::ObjectsKey;
 use super::removal::{RemoveError, Retain};
 use super::scope::Scope;
+use super::trees::TreeKey;
 use super::{HostId, Store, names, remove_tree};
 use crate::path_error::{Action, PathError};
 use crate::timestamp::Timestamp;
@@ -25,6 +26,8 @@ pub enum Collected {
     Expired(BoxName),
     /// Base objects that no box borrows.
     Objects(ObjectsKey),
+    /// A pristine tree that no box uses, over the size that is kept.
+    Tree(TreeKey),
 }
 
 /// What `gc` did.
@@ -70,6 +73,10 @@ impl Store {
         }
         for key in self.collect_objects(None)? {
             report.collected.push(Collected::Objects(key));
+        }
+        report.collected.extend(self.collect_cut_off()?.into_iter().map(Collected::Remains));
+        for key in self.collect_trees(None, Self::TREES_KEPT)? {
+            report.collected.push(Collected::Tree(key));
         }
         if self.collect_roots()? {
             report.collected.push(Collected::Remains(self.roots_dir()));

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::box_name::BoxName;
 use super::host_id::HostId;
 use super::objects::ObjectsKey;
+use super::trees::LayerName;
 use super::unique::random_hex;
 use crate::path_error::PathError;
 use crate::timestamp::Timestamp;
@@ -68,6 +69,10 @@ pub struct Manifest {
     pub policy_digest: PolicyDigest,
     /// How the workspace is laid out.
     pub workspace: WorkspaceKind,
+    /// Why it is laid out that way.
+    pub workspace_reason: String,
+    /// The lower layers of an overlay, the one that hides the others first; none otherwise.
+    pub layers: Vec<LayerName>,
     /// How much of the past the box received.
     pub history: History,
     /// Keys of the object directories that the box's git directory borrows, in order.
@@ -117,6 +122,19 @@ pub struct ParentBundle {
 pub enum WorkspaceKind {
     /// A real directory, `box/work`.
     Checkout,
+    /// Layers that are shared below, and the box's own part, `box/overlay`, above.
+    Overlay,
+}
+
+impl WorkspaceKind {
+    /// The word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Checkout => "checkout",
+            Self::Overlay => "overlay",
+        }
+    }
 }
 
 /// Why a manifest can't be used.

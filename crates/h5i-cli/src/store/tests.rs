@@ -37,9 +37,11 @@ fn manifest(box_name: &str, objects: &[&str], expires: Option<Timestamp>) -> Man
         tier: Tier::Process,
         profile: "default".into(),
         purpose: None,
-        parent: None,
         policy_digest: h5i_policy::ResolvedPolicy::default().digest(),
+        parent: None,
         workspace: WorkspaceKind::Checkout,
+        workspace_reason: "a test".into(),
+        layers: Vec::new(),
         history: History::Full,
         objects: objects
             .iter()
@@ -330,4 +332,86 @@ fn state_directories_that_leave_no_room_are_refused_before_anything_is_written()
     let raw = raw.path().join(std::ffi::OsStr::from_bytes(b"st\xffate"));
     let store = Store::open(&raw).unwrap();
     make(&store, "a").manifest().unwrap();
+}
+
+/// A pristine tree of that many bytes, with one file.
+fn tree(store: &Store, digit: char, bytes: u64) -> TreeKey {
+    let key = TreeKey::try_from(digit.to_string().repeat(40)).unwrap();
+    let path = store.tree_path(&key);
+    make_private_dirs(&path.join("files")).unwrap();
+    let record = format!(
+        r#"{{"v":1,"boot":"b","bytes":{bytes},"files":1,"over":null,"submodules":[],"lfs_pointers":[]}}"#
+    );
+    fs::write(path.join("tree.json"), record).unwrap();
+    let used = std::time::UNIX_EPOCH + std::time::Duration::from_secs(u64::from(digit));
+    fs::File::options()
+        .write(true)
+        .open(path.join("tree.json"))
+        .unwrap()
+        .set_times(fs::FileTimes::new().set_modified(used))
+        .unwrap();
+    key
+}
+
+#[test]
+fn trees_over_the_kept_size_go_longest_unused_first_and_used_ones_stay() {
+    let (_dir, store) = ground();
+    let [used, old, new] = ['1', '2', '3'].map(|digit| tree(&store, digit, 100));
+    let draft = store.draft(&Scope::None, &name("b"), None).unwrap();
+    // While a box is being made nothing is collected.
+    assert_eq!(store.collect_trees(None, 0).unwrap(), []);
+    drop(draft);
+    let (stored, lock) = draft_with_layers(&store, &[&used]);
+    assert_eq!(store.collect_trees(None, 300).unwrap(), []);
+    assert_eq!(store.collect_trees(None, 299).unwrap(), [old]);
+    assert_eq!(store.collect_trees(None, 0).unwrap(), [new]);
+    assert!(store.tree_path(&used).try_exists().unwrap());
+    store.remove_locked(&stored, lock, Retain::Nothing).unwrap();
+    assert_eq!(store.collect_trees(None, 0).unwrap(), [used]);
+}
+
+#[test]
+fn what_is_laid_over_a_tree_goes_with_it_and_not_before_its_time() {
+    let (_dir, store) = ground();
+    let [below, over] = ['1', '2'].map(|digit| tree(&store, digit, 100));
+    let record = store.tree_path(&over).join("tree.json");
+    let text = fs::read_to_string(&record).unwrap();
+    fs::write(&record, text.replace("null", &format!("\"{below}\""))).unwrap();
+    let (stored, lock) = draft_with_layers(&store, &[&over, &below]);
+    assert_eq!(store.collect_trees(None, 0).unwrap(), []);
+    store.remove_locked(&stored, lock, Retain::Nothing).unwrap();
+    assert_eq!(store.collect_trees(None, 200).unwrap(), []);
+    // The one below was used longest ago; without it the other one is nothing.
+    assert_eq!(store.collect_trees(None, 100).unwrap(), [over]);
+    assert_eq!(store.collect_trees(None, 0).unwrap(), [below]);
+}
+
+fn draft_with_layers(store: &Store, trees: &[&TreeKey]) -> (StoredBox, BoxLock) {
+    let draft = store.draft(&Scope::None, &name("b"), None).unwrap();
+    let mut with_layers = manifest("b", &[], None);
+    with_layers.layers = trees.iter().map(|tree| tree.layer("files").unwrap()).collect();
+    draft.commit(&with_layers).unwrap()
+}
+
+#[test]
+fn a_layers_name_leads_nowhere_else() {
+    let tree = "0".repeat(40);
+    let over = format!("over-{tree}");
+    for good in ["files", "index", "git-0123456789abcdef", &over] {
+        let text = format!("{tree}/{good}");
+        assert_eq!(String::from(LayerName::try_from(text.clone()).unwrap()), text);
+    }
+    for bad in [
+        "",
+        "..",
+        "files/..",
+        "git-",
+        "over-",
+        "over-0123456789abcdef",
+        "git-0123456789abcdeg",
+        "tree.json",
+    ] {
+        LayerName::try_from(format!("{tree}/{bad}")).unwrap_err();
+    }
+    LayerName::try_from("../objects/files".to_owned()).unwrap_err();
 }

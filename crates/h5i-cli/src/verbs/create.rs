@@ -13,6 +13,7 @@ pub(super) fn create(caller: &Caller, args: &CreateArgs) -> Result<Answer, Failu
     let wish = Wish {
         name: &args.name,
         base: &args.base,
+        workspace: args.layout.workspace,
         policy: &args.policy,
         purpose: args.purpose.as_deref(),
     };

@@ -12,7 +12,7 @@ use crate::args::ExplainArgs;
 use crate::box_plan;
 use crate::caller::Caller;
 use crate::failure::Failure;
-use crate::store::{Manifest, StoredBox};
+use crate::store::{Manifest, StoredBox, WorkspaceKind};
 
 /// A question, and the answer for one box.
 struct Answered {
@@ -31,6 +31,12 @@ pub(super) fn explain(caller: &Caller, args: &ExplainArgs) -> Result<Answer, Fai
         // Writing to a String can't fail.
         writeln!(text, "{}  {question}\n   {answer}", number + 1).ok();
     }
+    let workspace = format!("{}: {}", manifest.workspace.name(), manifest.workspace_reason);
+    // Writing to a String can't fail.
+    writeln!(text, "\nThe workspace is laid out as {workspace}").ok();
+    if manifest.workspace == WorkspaceKind::Overlay {
+        text.push_str(MOVES);
+    }
     let steps = steps(caller, &stored, &manifest, &policy)?;
     if !steps.is_empty() {
         text.push_str("\nThe steps of a session, in order:\n");
@@ -42,7 +48,7 @@ pub(super) fn explain(caller: &Caller, args: &ExplainArgs) -> Result<Answer, Fai
         answers.iter().map(|a| json!({ "question": a.question, "answer": a.answer })).collect();
     let steps: Vec<_> =
         steps.into_iter().map(|(step, reason)| json!({ "step": step, "reason": reason })).collect();
-    let data = json!({ "name": manifest.name, "answers": answers, "steps": steps });
+    let data = json!({ "name": manifest.name, "answers": answers, "workspace": { "kind": manifest.workspace, "reason": manifest.workspace_reason }, "steps": steps });
     Answer::new(data, text)
 }
 
@@ -60,10 +66,20 @@ fn steps(
         objects.extend(caller.store.object_dirs(key)?);
     }
     let mounts = box_plan::object_mounts(objects);
-    let layout = box_plan::layout(&caller.store, &stored.box_dir(), &mounts, manifest.host_id);
+    let layout = box_plan::layout(
+        &caller.store,
+        &stored.box_dir(),
+        &manifest.layers,
+        &mounts,
+        manifest.host_id,
+    );
     let plan = box_plan::plan(policy, &layout)?;
     Ok(plan.steps().iter().map(|step| (step.to_string(), step.reason())).collect())
 }
+
+/// What is different in an overlay, for a person.
+const MOVES: &str = "A directory of the base moves by copying: rename(2) of one gives EXDEV, so \
+                     `mv` works and `git mv` of one does not.\n";
 
 const QUESTIONS: [&str; 5] = [
     "Where do package scripts execute?",

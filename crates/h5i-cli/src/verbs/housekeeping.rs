@@ -68,6 +68,7 @@ pub(super) fn collect(caller: &Caller) -> Result<Answer, Failure> {
             Collected::Remains(path) => ("remains", Shown::path(path).to_string()),
             Collected::Expired(name) => ("expired", name.to_string()),
             Collected::Objects(key) => ("objects", key.to_string()),
+            Collected::Tree(key) => ("tree", key.to_string()),
         };
         text.push_str(&format!("removed  {kind:<8} {what}\n"));
         rows.push(json!({ "kind": kind, "what": what }));

@@ -6,7 +6,7 @@ use std::path::Path;
 use h5i_export::Secrets;
 use serde_json::json;
 
-use super::summary::{ending, headline, notes_of, refusals, run_data};
+use super::summary::{ending, headline, notes_of, refusals, run_data, undelivered};
 use super::{Answer, Refusal};
 use crate::args::{After, RunArgs};
 use crate::caller::Caller;
@@ -21,6 +21,7 @@ pub(super) fn run(caller: &Caller, args: &RunArgs) -> Result<Answer, Refusal> {
     let wish = Wish {
         name: &name,
         base: &args.base,
+        workspace: args.layout.workspace,
         policy: &args.policy,
         purpose: args.purpose.as_deref(),
     };
@@ -57,6 +58,9 @@ pub(super) fn run(caller: &Caller, args: &RunArgs) -> Result<Answer, Refusal> {
         Secrets::Flag,
     )?;
     let mut notes = format!("\n{}\n", ending(&finished));
+    if let Some(error) = &finished.undelivered {
+        notes.push_str(&undelivered(error));
+    }
     notes.push_str(&changed_line(&changes, &name));
     notes.push_str(&refusals(&finished.refused));
     let mut data = run_data(&created.manifest, &finished);
@@ -68,7 +72,7 @@ pub(super) fn run(caller: &Caller, args: &RunArgs) -> Result<Answer, Refusal> {
     };
     data["kept"] = json!(kept);
     notes.push_str(&settle(caller, created, kept)?);
-    let answer = Answer::new(data, String::new())?.code(finished.outcome.exit_code());
+    let answer = Answer::new(data, String::new())?.code(finished.exit_code());
     Ok(answer.note(notes.trim_end()))
 }
 
@@ -76,7 +80,7 @@ pub(super) fn run(caller: &Caller, args: &RunArgs) -> Result<Answer, Refusal> {
 fn settle(caller: &Caller, created: Created, kept: bool) -> Result<String, Failure> {
     let name = created.manifest.name.clone();
     if kept {
-        let to = format!("kept     h5i box export {name} · h5i box run {name} -- … · ");
+        let to = format!("kept     h5i box export {name} · h5i box shell {name} · ");
         return Ok(format!("{to}h5i box rm {name}\n"));
     }
     caller.store.remove_locked(&created.stored, created.lock, Retain::Receipt)?;

@@ -2,9 +2,9 @@
 
 use std::error::Error as _;
 
-use h5i_confine::{HostFacts, PlanError};
+use h5i_confine::{HostFacts, PlanError, Probe};
 use h5i_policy::Tier;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Answer;
 use crate::args::ProbeArgs;
@@ -12,8 +12,9 @@ use crate::box_plan;
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::store::HostId;
+use crate::workspace::OverlaySupport;
 
-pub(super) fn probe(_: &Caller, args: &ProbeArgs) -> Result<Answer, Failure> {
+pub(super) fn probe(caller: &Caller, args: &ProbeArgs) -> Result<Answer, Failure> {
     match args.tier {
         None | Some(Tier::Process) => {}
         Some(Tier::Workspace) => {
@@ -35,36 +36,41 @@ pub(super) fn probe(_: &Caller, args: &ProbeArgs) -> Result<Answer, Failure> {
     if let Some(setting) = box_plan::namespace_setting(&facts) {
         text.push_str(&format!("setting    {setting} forbids user namespaces\n"));
     }
-    let mut rows = Vec::new();
-    let mut failed = 0;
-    for probe in h5i_confine::probe(&facts, HostId::first().number()) {
-        let problem = probe.result.as_ref().err().map(|error| {
-            let cause = error.source().map(|source| format!(": {source}")).unwrap_or_default();
-            format!("{error}{cause}")
-        });
-        let (word, detail) = match &problem {
-            None => ("holds", probe.attempts),
-            Some(problem) => ("FAILS", problem.as_str()),
-        };
-        failed += u8::from(problem.is_some());
-        text.push_str(&format!("{word:<10} {:<20} {detail}\n", probe.mechanism));
-        rows.push(json!({
-            "mechanism": probe.mechanism,
-            "holds": problem.is_none(),
-            "attempts": probe.attempts,
-            "problem": problem,
-        }));
-    }
+    let probes = h5i_confine::probe(&facts, HostId::first().number());
+    let failed = probes.iter().any(|probe| probe.result.is_err());
+    let mut rows: Vec<Value> = probes.iter().map(|probe| row(probe, "FAILS", &mut text)).collect();
+    // A box does without it: then its workspace is a checkout.
+    let overlay = OverlaySupport::probe(&caller.store, &facts, HostId::first())?;
+    rows.push(row(&overlay, "without", &mut text));
     let data = json!({
         "tier": "process",
         "kernel": format!("{major}.{minor}"),
         "landlock_abi": facts.landlock_abi,
         "mechanisms": rows,
     });
-    let answer = Answer::new(data, text)?.code(u8::from(failed > 0));
-    Ok(if failed > 0 {
+    let answer = Answer::new(data, text)?.code(u8::from(failed));
+    Ok(if failed {
         answer.note("this host can't run the process tier as it is")
     } else {
         answer.note("this host can run the process tier")
+    })
+}
+
+/// Says what a trial showed, for a person and for programs.
+fn row(probe: &Probe, failed: &str, text: &mut String) -> Value {
+    let problem = probe.result.as_ref().err().map(|error| {
+        let cause = error.source().map(|source| format!(": {source}")).unwrap_or_default();
+        format!("{error}{cause}")
+    });
+    let (word, detail) = match &problem {
+        None => ("holds", probe.attempts),
+        Some(problem) => (failed, problem.as_str()),
+    };
+    text.push_str(&format!("{word:<10} {:<20} {detail}\n", probe.mechanism));
+    json!({
+        "mechanism": probe.mechanism,
+        "holds": problem.is_none(),
+        "attempts": probe.attempts,
+        "problem": problem,
     })
 }

@@ -1,40 +1,60 @@
 //! `h5i box run`
 
+use std::ffi::OsString;
 use std::fs;
 
-use h5i_policy::ResolvedPolicy;
+use h5i_policy::{Millis, ResolvedPolicy};
 
-use super::summary::{ending, refusals, run_data};
+use super::summary::{ending, refusals, run_data, undelivered};
 use super::{Answer, Refusal, find};
-use crate::args::RunInArgs;
+use crate::args::{Assignment, RunInArgs};
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::path_error::{Action, PathError};
 use crate::running::{Capture, Errand, Finished, run as execute, spawn_exit_code};
-use crate::store::{FROZEN_POLICY, Manifest, StoredBox};
+use crate::store::{BoxName, FROZEN_POLICY, Manifest, StoredBox};
+
+/// What is to be run in a box, whichever verb asks for it.
+pub(super) struct Asked<'a> {
+    pub(super) name: &'a BoxName,
+    pub(super) timeout: Option<Millis>,
+    pub(super) output: Capture,
+}
 
 pub(super) fn run(caller: &Caller, args: &RunInArgs) -> Result<Answer, Refusal> {
+    let output = if args.output.json { Capture::Collect } else { Capture::Pass };
+    let asked = Asked { name: &args.name, timeout: args.timeout, output };
+    run_in(caller, &asked, |_, _, _| (args.command.clone(), args.variables.clone()))
+}
+
+/// Runs in a box what `command` says of it.
+pub(super) fn run_in(
+    caller: &Caller,
+    asked: &Asked<'_>,
+    command: impl FnOnce(&StoredBox, &Manifest, &ResolvedPolicy) -> (Vec<OsString>, Vec<Assignment>),
+) -> Result<Answer, Refusal> {
     let not_started = |failure: Failure| {
         let code = Some(spawn_exit_code(&failure));
         Refusal { failure, code }
     };
     let before = |failure: Failure| Refusal { failure, code: Some(125) };
-    let stored = find(caller, &args.name).map_err(before)?;
+    let stored = find(caller, asked.name).map_err(before)?;
     let lock = stored.lock().map_err(|e| before(e.into()))?;
     let manifest = stored.manifest().map_err(|e| before(e.into()))?;
     let policy = frozen_policy(&stored, &manifest).map_err(before)?;
+    let (command, variables) = command(&stored, &manifest, &policy);
     let errand = Errand {
         stored: &stored,
         manifest: &manifest,
         policy: &policy,
-        command: &args.command,
-        variables: &args.variables,
-        timeout: args.timeout,
-        output: if args.output.json { Capture::Collect } else { Capture::Pass },
+        command: &command,
+        variables: &variables,
+        timeout: asked.timeout,
+        output: asked.output,
     };
     let finished = execute(caller, &errand, &lock).map_err(not_started)?;
     let data = run_data(&manifest, &finished);
-    let answer = Answer::new(data, String::new())?.code(finished.outcome.exit_code());
+    let answer = Answer::new(data, String::new())?.code(finished.exit_code());
     Ok(match remarks(&finished) {
         Some(remarks) => answer.note(remarks),
         None => answer,
@@ -48,6 +68,9 @@ pub(super) fn remarks(finished: &Finished) -> Option<String> {
     if !matches!(finished.outcome, Exited(_) | Signaled(_)) {
         lines.push_str(&ending(finished));
         lines.push('\n');
+    }
+    if let Some(error) = &finished.undelivered {
+        lines.push_str(&undelivered(error));
     }
     lines.push_str(&refusals(&finished.refused));
     let lines = lines.trim_end();

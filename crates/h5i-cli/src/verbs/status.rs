@@ -60,6 +60,7 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
     }
     line("changed", if changes.is_empty() { "nothing".to_owned() } else { changes.summary() });
     line("refused", history.refused_words());
+    line("workspace", format!("{}: {}", manifest.workspace.name(), manifest.workspace_reason));
     for found in &home {
         line("home", format!("~/{}: {}", Shown::bytes(&found.path), found.why));
     }
@@ -79,6 +80,7 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
         "policy": manifest.policy_digest,
         "network": policy.net.mode,
         "base": manifest.base,
+        "workspace": { "kind": manifest.workspace, "reason": manifest.workspace_reason },
         "created": manifest.created,
         "expires": manifest.expires,
         "purpose": manifest.purpose,
@@ -109,7 +111,13 @@ pub(super) fn enforcement(
         objects.extend(caller.store.object_dirs(key)?);
     }
     let mounts = box_plan::object_mounts(objects);
-    let layout = box_plan::layout(&caller.store, &stored.box_dir(), &mounts, manifest.host_id);
+    let layout = box_plan::layout(
+        &caller.store,
+        &stored.box_dir(),
+        &manifest.layers,
+        &mounts,
+        manifest.host_id,
+    );
     Ok(Some(box_plan::plan(policy, &layout)?.enforcement().clone()))
 }
 

@@ -57,6 +57,11 @@ pub(super) fn ending(finished: &Finished) -> String {
     format!("{} in {}", finished.outcome, span(finished.usage.wall))
 }
 
+/// That output of a run did not reach its receiver.
+pub(super) fn undelivered(error: &std::io::Error) -> String {
+    format!("lost     output of the run could not be written: {error}\n")
+}
+
 fn span(wall: std::time::Duration) -> String {
     match wall.as_millis() {
         ms @ 0..1000 => format!("{ms} ms"),

@@ -22,7 +22,17 @@ pub trait Backend: fmt::Debug {
     ///
     /// # Errors
     /// [`CheckoutError`] naming the path; the caller removes what was written.
-    fn lay_out(&self, layout: &Layout<'_>, index: &mut Index) -> Result<Vec<Note>, CheckoutError>;
+    fn lay_out(&self, layout: &Layout<'_>, index: &mut Index) -> Result<LaidOut, CheckoutError>;
+}
+
+/// What was laid out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LaidOut {
+    /// What a person should know about it.
+    pub notes: Vec<Note>,
+    /// The bytes of the files that were written, rounded up to blocks.
+    pub bytes: u64,
 }
 
 /// What a back end is given.
@@ -32,6 +42,9 @@ pub struct Layout<'a> {
     pub objects: &'a Repository,
     /// The tree.
     pub tree: Oid,
+    /// The tree that the directory is laid over, if it is: then only what differs is written, what
+    /// is gone is hidden, and the index that is given is that tree's.
+    pub over: Option<Oid>,
     /// The directory that becomes the root of the workspace; it is there and has no file of the
     /// tree.
     pub root: &'a Path,

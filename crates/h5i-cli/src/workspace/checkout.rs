@@ -5,12 +5,12 @@ use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use git2::{Index, IndexEntry, IndexTime, Odb, Oid, Repository};
-use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid};
+use git2::{Index, IndexEntry, IndexTime, Odb, Oid, Repository, TreeEntry};
+use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid};
 
-use super::backend::{Backend, Layout, Note};
+use super::backend::{Backend, LaidOut, Layout, Note};
 use super::prepare::Owner;
 use crate::path_error::{Action, PathError};
 use crate::shown::Shown;
@@ -51,6 +51,14 @@ pub enum CheckoutError {
         #[source]
         source: git2::Error,
     },
+    /// What the tree below has at a path can't be hidden there.
+    #[error("cannot hide `{}` of the tree below", Shown::bytes(path))]
+    Hide {
+        /// The path, bytes.
+        path: Vec<u8>,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
     /// A file can't be written.
     #[error(transparent)]
     Io(#[from] PathError),
@@ -59,12 +67,16 @@ pub enum CheckoutError {
 /// Directories below each other; each holds a descriptor while it is filled.
 const DEEPEST: usize = 512;
 
+/// Modes of tree entries.
+const TREE: i32 = 0o040_000;
+const SUBMODULE: i32 = 0o160_000;
+
 impl Backend for Checkout {
     fn kind(&self) -> WorkspaceKind {
         WorkspaceKind::Checkout
     }
 
-    fn lay_out(&self, layout: &Layout<'_>, index: &mut Index) -> Result<Vec<Note>, CheckoutError> {
+    fn lay_out(&self, layout: &Layout<'_>, index: &mut Index) -> Result<LaidOut, CheckoutError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let root = rustix::fs::openat(CWD, layout.root, flags, Mode::empty())
             .map_err(PathError::at(Action::Open, layout.root))?;
@@ -78,10 +90,10 @@ impl Backend for Checkout {
             odb,
             index,
             path: Vec::new(),
-            notes: Vec::new(),
+            out: LaidOut::default(),
         };
-        writer.fill(root.as_fd(), layout.tree, 0)?;
-        Ok(writer.notes)
+        writer.fill(root.as_fd(), layout.tree, layout.over, 0)?;
+        Ok(writer.out)
     }
 }
 
@@ -91,43 +103,110 @@ struct Writer<'a> {
     odb: Odb<'a>,
     index: &'a mut Index,
     path: Vec<u8>,
-    notes: Vec<Note>,
+    out: LaidOut,
 }
 
 impl Writer<'_> {
-    fn fill(&mut self, dir: BorrowedFd<'_>, tree: Oid, depth: usize) -> Result<(), CheckoutError> {
+    fn fill(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        tree: Oid,
+        over: Option<Oid>,
+        depth: usize,
+    ) -> Result<(), CheckoutError> {
         if depth > DEEPEST {
             return Err(CheckoutError::TooDeep { path: self.path.clone(), most: DEEPEST });
         }
         let tree = self.repo.find_tree(tree).map_err(|e| self.git(e))?;
+        let over = over.map(|over| self.repo.find_tree(over)).transpose();
+        let over = over.map_err(|e| self.git(e))?;
         for entry in &tree {
-            let above = self.path.len();
-            if above > 0 {
-                self.path.push(b'/');
-            }
-            self.path.extend_from_slice(entry.name_bytes());
+            let above = self.push(entry.name_bytes());
             if !is_file_name(entry.name_bytes()) {
                 return Err(CheckoutError::Name { path: self.path.clone() });
             }
-            let name = OsStr::from_bytes(entry.name_bytes());
-            match entry.filemode() {
-                0o040_000 => {
-                    let below = self.make_dir(dir, name)?;
-                    self.fill(below.as_fd(), entry.id(), depth + 1)?;
-                }
-                0o160_000 => {
-                    let below = self.make_dir(dir, name)?;
-                    let stat = rustix::fs::fstat(&below).map_err(self.at(Action::Inspect))?;
-                    self.enter(&stat, 0o160_000, entry.id())?;
-                    self.notes.push(Note::Submodule { path: self.path.clone() });
-                }
-                0o120_000 => self.make_link(dir, name, entry.id())?,
-                // Old trees have 100664 as well; Git itself reads it as 100644.
-                mode => self.make_file(dir, name, entry.id(), mode & 0o111 != 0)?,
+            let below = over.as_ref().and_then(|over| over.get_name_bytes(entry.name_bytes()));
+            if !below.as_ref().is_some_and(|below| is_same(below, &entry)) {
+                self.entry(dir, &entry, below.as_ref(), depth)?;
             }
             self.path.truncate(above);
         }
+        for gone in over.iter().flatten() {
+            if tree.get_name_bytes(gone.name_bytes()).is_none() {
+                let above = self.push(gone.name_bytes());
+                self.hide(dir, &gone)?;
+                self.path.truncate(above);
+            }
+        }
         Ok(())
+    }
+
+    /// Goes to a name below; gives the length of the path that was there.
+    fn push(&mut self, name: &[u8]) -> usize {
+        let above = self.path.len();
+        if above > 0 {
+            self.path.push(b'/');
+        }
+        self.path.extend_from_slice(name);
+        above
+    }
+
+    /// Lays out one entry, over another one that differs or where none was.
+    fn entry(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        entry: &TreeEntry<'_>,
+        below: Option<&TreeEntry<'_>>,
+        depth: usize,
+    ) -> Result<(), CheckoutError> {
+        let name = OsStr::from_bytes(entry.name_bytes());
+        let tree_below = below.filter(|below| below.filemode() == TREE);
+        if let Some(below) = below
+            && entry.filemode() != below.filemode()
+        {
+            if entry.filemode() == SUBMODULE {
+                // Two directories would be seen as one.
+                let source = std::io::ErrorKind::DirectoryNotEmpty.into();
+                return Err(CheckoutError::Hide { path: self.path.clone(), source });
+            }
+            self.leave_out(below)?;
+        }
+        match entry.filemode() {
+            TREE => {
+                let made = self.make_dir(dir, name)?;
+                self.fill(made.as_fd(), entry.id(), tree_below.map(TreeEntry::id), depth + 1)
+            }
+            SUBMODULE => {
+                let made = self.make_dir(dir, name)?;
+                let stat = rustix::fs::fstat(&made).map_err(self.at(Action::Inspect))?;
+                self.enter(&stat, 0o160_000, entry.id())?;
+                self.out.notes.push(Note::Submodule { path: self.path.clone() });
+                Ok(())
+            }
+            0o120_000 => self.make_link(dir, name, entry.id()),
+            // Old trees have 100664 as well; Git itself reads it as 100644.
+            mode => self.make_file(dir, name, entry.id(), mode & 0o111 != 0),
+        }
+    }
+
+    /// Takes what the tree below has at the path out of the index.
+    fn leave_out(&mut self, below: &TreeEntry<'_>) -> Result<(), CheckoutError> {
+        let path = Path::new(OsStr::from_bytes(&self.path));
+        let left = match below.filemode() {
+            TREE => self.index.remove_dir(path, 0),
+            _ => self.index.remove(path, 0),
+        };
+        left.map_err(|e| self.git(e))
+    }
+
+    /// Hides what the tree below has at the path: by a device 0:0, which an overlay takes for
+    /// nothing at all (since Linux 5.8 anybody may make one).
+    fn hide(&mut self, dir: BorrowedFd<'_>, gone: &TreeEntry<'_>) -> Result<(), CheckoutError> {
+        let name = OsStr::from_bytes(gone.name_bytes());
+        let (kind, mode) = (FileType::CharacterDevice, Mode::from_raw_mode(0o600));
+        rustix::fs::mknodat(dir, name, kind, mode, 0)
+            .map_err(|e| CheckoutError::Hide { path: self.path.clone(), source: e.into() })?;
+        self.leave_out(gone)
     }
 
     fn make_dir(&self, dir: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, CheckoutError> {
@@ -181,7 +260,7 @@ impl Writer<'_> {
         rustix::fs::futimens(&file, &self.times()).map_err(self.at(Action::ChangeMode))?;
         let stat = rustix::fs::fstat(&file).map_err(self.at(Action::Inspect))?;
         if is_lfs_pointer(object.data()) {
-            self.notes.push(Note::LfsPointer { path: self.path.clone() });
+            self.out.notes.push(Note::LfsPointer { path: self.path.clone() });
         }
         drop(object);
         self.enter(&stat, recorded, id)
@@ -204,6 +283,7 @@ impl Writer<'_> {
     fn enter(&mut self, stat: &Stat, mode: u32, id: Oid) -> Result<(), CheckoutError> {
         let (uid, gid) = self.layout.inside;
         let size = if mode == 0o160_000 { 0 } else { low32(stat.st_size) };
+        self.out.bytes += u64::from(size).next_multiple_of(4096);
         let entry = IndexEntry {
             ctime: index_time(stat.st_ctime, stat.st_ctime_nsec),
             mtime: index_time(stat.st_mtime, stat.st_mtime_nsec),
@@ -229,6 +309,16 @@ impl Writer<'_> {
         let path: PathBuf = self.layout.root.join(OsStr::from_bytes(&self.path));
         move |e| PathError::at(action, &path)(e)
     }
+}
+
+/// Whether two entries of one name give the same file or directory.
+fn is_same(one: &TreeEntry<'_>, other: &TreeEntry<'_>) -> bool {
+    // Of a file's mode, one bit counts.
+    let kind = |entry: &TreeEntry<'_>| match entry.filemode() {
+        mode if mode & 0o170_000 == 0o100_000 => 0o100_000 | (mode & 0o111),
+        mode => mode,
+    };
+    one.id() == other.id() && kind(one) == kind(other)
 }
 
 /// Whether a tree entry's name may become a file: not empty, `.`, `..`, `.git` in any case, and

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use git2::{Config, Oid};
+use sha2::{Digest as _, Sha256};
 
 use super::host_repository::HostRepository;
 use super::pinned_base::configured;
@@ -60,6 +61,35 @@ pub(super) struct GitDir<'a> {
 impl GitDir<'_> {
     /// Writes everything but the index: no hook, no remote, no other ref.
     pub(super) fn write(&self) -> Result<(), GitDirError> {
+        self.write_to(self.path)
+    }
+
+    /// A name for what would be written: 16 hexadecimal digits, equal for equal content.
+    pub(super) fn digest(&self) -> Result<String, PathError> {
+        let mut digest = Sha256::new();
+        let mut add = |part: &[u8]| {
+            digest.update((part.len() as u64).to_le_bytes());
+            digest.update(part);
+        };
+        add(self.branch.as_bytes());
+        add(self.tip.as_bytes());
+        add(&self.shallow()?.unwrap_or_default());
+        for value in [&self.identity.name, &self.identity.email] {
+            add(&[u8::from(value.is_some())]);
+            add(value.as_deref().unwrap_or_default().as_bytes());
+        }
+        for dir in self.alternates {
+            add(dir.as_os_str().as_bytes());
+        }
+        Ok(digest.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// As [`GitDir::write`], at another place.
+    pub(super) fn write_to(&self, path: &Path) -> Result<(), GitDirError> {
+        GitDir { path, ..*self }.write_all()
+    }
+
+    fn write_all(&self) -> Result<(), GitDirError> {
         for dir in ["", "objects", "objects/info", "objects/pack", "info", "refs", "refs/tags"] {
             self.make_dir(Path::new(dir))?;
         }
@@ -77,13 +107,19 @@ impl GitDir<'_> {
             lines.push(b'\n');
         }
         self.write_file("objects/info/alternates", &lines)?;
-        let shallow = self.objects.join("shallow");
-        match fs::read(&shallow) {
-            Ok(ends) => self.write_file("shallow", &ends)?,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-            Err(e) => return Err(PathError::at(Action::Read, &shallow)(e).into()),
+        if let Some(ends) = self.shallow()? {
+            self.write_file("shallow", &ends)?;
         }
         self.write_config()
+    }
+
+    fn shallow(&self) -> Result<Option<Vec<u8>>, PathError> {
+        let path = self.objects.join("shallow");
+        match fs::read(&path) {
+            Ok(ends) => Ok(Some(ends)),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(PathError::at(Action::Read, &path)(e)),
+        }
     }
 
     fn write_config(&self) -> Result<(), GitDirError> {

@@ -6,14 +6,19 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use git2::Index;
+use h5i_confine::{OVERLAY_WORK, UPPER};
 
 use super::backend::{Backend, Layout, Note};
 use super::base_objects::BaseObjects;
 use super::checkout::CheckoutError;
 use super::git_dir::{GitDir, GitDirError, Identity};
 use super::pinned_base::PinnedBase;
+use super::pristine::{PristineRequest, PristineTree};
+use super::standing::Standing;
 use crate::path_error::{Action, PathError};
-use crate::store::{HostId, WorkspaceKind, make_private_dir, names};
+use crate::store::{
+    BoxDraft, HostId, LayerName, LayerNameError, WorkspaceKind, make_private_dir, names,
+};
 
 /// What a workspace is made of and for whom.
 #[derive(Debug)]
@@ -58,6 +63,8 @@ pub enum Owner {
 pub struct Prepared {
     /// How it is laid out.
     pub kind: WorkspaceKind,
+    /// The lower layers of an overlay, the one that hides the others first; none otherwise.
+    pub layers: Vec<LayerName>,
     /// What must be shown in the box, read-only.
     pub mounts: Vec<ObjectMount>,
     /// What a person should know about it.
@@ -81,6 +88,9 @@ pub enum WorkspaceError {
     /// The base tree can't be laid out.
     #[error(transparent)]
     Checkout(#[from] CheckoutError),
+    /// The name made for a layer is none; never for SHA-1 names.
+    #[error(transparent)]
+    Layer(#[from] LayerNameError),
     /// The git directory can't be made.
     #[error(transparent)]
     GitDir(#[from] GitDirError),
@@ -136,10 +146,11 @@ impl Workspace<'_> {
         .write()?;
         let repo = self.objects.open()?;
         let mut index = Index::open(&git_dir.join("index"))?;
-        let notes = backend.lay_out(
+        let laid_out = backend.lay_out(
             &Layout {
                 objects: &repo,
                 tree: self.objects.tree,
+                over: None,
                 root: &work,
                 owner: self.owner,
                 inside: self.inside,
@@ -157,7 +168,43 @@ impl Workspace<'_> {
                     .map_err(PathError::at(Action::ChangeOwner, dir))?;
             }
         }
-        Ok(Prepared { kind: backend.kind(), mounts, notes })
+        let (kind, notes) = (backend.kind(), laid_out.notes);
+        Ok(Prepared { kind, layers: Vec::new(), mounts, notes })
+    }
+
+    /// Makes `overlay/`, `home/` and `spool/` in the draft's box directory, and what boxes of the
+    /// same base share where it is not there yet. Nothing of the tree is written for the box.
+    ///
+    /// # Errors
+    /// [`WorkspaceError`]; what was written stays for the owner of the directory to remove.
+    pub fn create_overlay(&self, draft: &mut BoxDraft) -> Result<Prepared, WorkspaceError> {
+        let box_dir = draft.box_dir();
+        let (inside, mtime) = (self.inside, self.file_time());
+        let request = PristineRequest { objects: self.objects, inside, mtime };
+        let tree = PristineTree::make(draft, &request)?;
+        let mounts = Self::mounts(self.objects, &self.objects_at);
+        let alternates: Vec<PathBuf> = mounts.iter().map(|mount| mount.at.clone()).collect();
+        let layers = tree.layers(&GitDir {
+            path: Path::new(".git"),
+            branch: &self.base.branch,
+            tip: self.objects.tip,
+            alternates: &alternates,
+            objects: &self.objects.path,
+            identity: self.identity,
+        })?;
+        let area = Standing::area(&box_dir);
+        let (upper, work) = (area.join(UPPER), area.join(OVERLAY_WORK));
+        let (home, spool) = (box_dir.join("home"), box_dir.join("spool"));
+        for dir in [&area, &upper, &work, &home, &spool] {
+            make_private_dir(dir)?;
+        }
+        if let Owner::Box(id) = self.owner {
+            for dir in [&box_dir, &area, &upper, &work, &home, &spool] {
+                lchown(dir, Some(id.number()), Some(id.number()))
+                    .map_err(PathError::at(Action::ChangeOwner, dir))?;
+            }
+        }
+        Ok(Prepared { kind: WorkspaceKind::Overlay, layers, mounts, notes: tree.notes() })
     }
 
     /// The time of the base's files: the commit's, but some seconds ago at least. Git takes a file

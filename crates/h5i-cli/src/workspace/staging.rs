@@ -65,6 +65,17 @@ impl Staging {
         Ok(())
     }
 
+    /// Names every object directory that is borrowed, also those that others borrow from: a box
+    /// sees each at a place of its own, and not where they name each other.
+    pub(super) fn borrow_all(&self, directories: &[PathBuf]) -> Result<(), PathError> {
+        let mut lines = Vec::new();
+        for directory in directories {
+            lines.extend_from_slice(directory.as_os_str().as_bytes());
+            lines.push(b'\n');
+        }
+        self.write("objects/info/alternates", &lines)
+    }
+
     /// The repository as it is now.
     pub(super) fn open(&self) -> Result<Repository, git2::Error> {
         Repository::open_bare(&self.dir)

@@ -6,9 +6,14 @@ use crate::shapes::CreatedBox;
 use crate::stand::Stand;
 use crate::support::git;
 
-#[test]
-fn git_works_in_the_box() {
-    let stand = Stand::new();
+on_both_back_ends!(
+    Stand:
+    git_works_in_the_box,
+    each_base_gives_its_own_tree,
+    work_and_home_stay_between_runs_and_the_rest_does_not,
+);
+
+fn git_works_in_the_box(stand: &Stand) {
     stand.ground.git(&["config", "user.name", "Ann Author"]);
     stand.ground.git(&["config", "user.email", "ann@example.com"]);
     stand.ok(&["box", "create", "a"]);
@@ -27,9 +32,7 @@ fn git_works_in_the_box() {
     assert_eq!(stand.ground.git(&["log", "--all", "--format=%s"]), "second\nfirst");
 }
 
-#[test]
-fn each_base_gives_its_own_tree() {
-    let stand = Stand::new();
+fn each_base_gives_its_own_tree(stand: &Stand) {
     stand.ground.git(&["tag", "v1", "HEAD~1"]);
     stand.ground.write("a.txt", b"dirty\n");
     stand.ground.write("untracked", b"new\n");
@@ -62,9 +65,7 @@ fn each_base_gives_its_own_tree() {
     assert_eq!(stand.sh("clone", "cat theirs; git log --format=%s"), "theirs\ntheirs");
 }
 
-#[test]
-fn work_and_home_stay_between_runs_and_the_rest_does_not() {
-    let stand = Stand::new();
+fn work_and_home_stay_between_runs_and_the_rest_does_not(stand: &Stand) {
     stand.ok(&["box", "create", "a"]);
     let places = "/work/x ~/x ~/.config/x /tmp/x /run/x /dev/shm/x /var/tmp/x";
     stand.sh("a", "mkdir -p ~/.config; for f in /work/x ~/x ~/.config/x /tmp/x /run/x /dev/shm/x; do echo kept > $f; done");

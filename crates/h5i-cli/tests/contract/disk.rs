@@ -7,7 +7,7 @@ use crate::stand::{Said, Stand, is_root};
 
 /// A shell in a mount namespace. A root caller keeps its id; an ordinary user gets its mounts from
 /// a user namespace and its own id back for the program, as `$AS`.
-fn mounting_shell(stand: &Stand, script: &str) -> Command {
+pub(crate) fn mounting_shell(stand: &Stand, script: &str) -> Command {
     let mut command = stand.program("unshare");
     if is_root() {
         command.arg("--mount");
@@ -28,7 +28,8 @@ fn script(options: &str) -> String {
          ${{AS-}} \"$H5I\" box create a --json; echo $?
          ${{AS-}} \"$H5I\" box create a; echo $?
          ${{AS-}} \"$H5I\" run -- true; echo $?
-         find \"$XDG_STATE_HOME\" -mindepth 1 -not -type d -not -name .lock -not -name host-ids"
+         find \"$XDG_STATE_HOME\" -mindepth 1 -not -type d -not -name .lock \
+              -not -name host-ids -not -name overlay-works"
     )
 }
 

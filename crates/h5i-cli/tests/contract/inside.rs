@@ -2,6 +2,13 @@
 
 use crate::stand::{H5I, Stand};
 
+on_both_back_ends!(
+    Stand:
+    no_file_or_variable_of_the_box_loosens_it,
+    no_descriptor_or_socket_of_h5i_is_in_the_box,
+    h5i_in_the_box_can_not_act_on_the_box_or_the_host,
+);
+
 /// What is enforced, as `status` tells it.
 fn enforced(stand: &Stand, name: &str) -> serde_json::Value {
     let data = stand.ok(&["box", "status", name, "--json"]).json();
@@ -9,11 +16,9 @@ fn enforced(stand: &Stand, name: &str) -> serde_json::Value {
     fields.into_iter().map(|field| (field.to_owned(), data["data"][field].clone())).collect()
 }
 
-#[test]
-fn no_file_or_variable_of_the_box_loosens_it() {
-    let stand = Stand::new();
+fn no_file_or_variable_of_the_box_loosens_it(stand: &Stand) {
     stand.ok(&["box", "create", "a"]);
-    let before = enforced(&stand, "a");
+    let before = enforced(stand, "a");
     let loose = "version = 1\\n[profile.default]\\ntier = \"workspace\"\\n[profile.default.net]\\nmode = \"host\"\\n";
     let script = format!(
         "mkdir -p .h5i ~/.config/h5i ~/.local/state/h5i
@@ -24,7 +29,7 @@ fn no_file_or_variable_of_the_box_loosens_it() {
          git -c user.name=x -c user.email=x@example.com commit -qm loose"
     );
     stand.sh("a", &script);
-    assert_eq!(enforced(&stand, "a"), before);
+    assert_eq!(enforced(stand, "a"), before);
     // As variables, the same words say nothing either.
     let look = "ls /sys/class/net 2>/dev/null; cat /proc/net/route | wc -l; grep -c . /proc/net/dev; \
                 grep -E '^(NoNewPrivs|Seccomp|CapEff)' /proc/self/status; ls /";
@@ -47,12 +52,10 @@ fn no_file_or_variable_of_the_box_loosens_it() {
     assert_eq!(stand.ok(&words).text().trim_end(), plain);
     // The twin: a person's word at create does.
     stand.ok(&["box", "create", "b", "--set", "net.mode=\"host\""]);
-    assert_ne!(enforced(&stand, "b"), before);
+    assert_ne!(enforced(stand, "b"), before);
 }
 
-#[test]
-fn no_descriptor_or_socket_of_h5i_is_in_the_box() {
-    let stand = Stand::new();
+fn no_descriptor_or_socket_of_h5i_is_in_the_box(stand: &Stand) {
     stand.ok(&["box", "create", "a"]);
     let script = "for fd in /proc/self/fd/*; do readlink $fd; done | grep -v '^/proc/' ; find / -xdev -type s 2>/dev/null; true";
     let said = stand.ok(&["box", "run", "a", "--", "sh", "-c", script]);
@@ -67,9 +70,7 @@ fn no_descriptor_or_socket_of_h5i_is_in_the_box() {
     assert_eq!(stand.sh("a", script), "/work/a.txt");
 }
 
-#[test]
-fn h5i_in_the_box_can_not_act_on_the_box_or_the_host() {
-    let stand = Stand::new();
+fn h5i_in_the_box_can_not_act_on_the_box_or_the_host(stand: &Stand) {
     // A copy, because where the test was built may be a place that no box can be granted.
     let tools = stand.path().join("tools");
     std::fs::create_dir(&tools).unwrap();

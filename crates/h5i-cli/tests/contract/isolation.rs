@@ -5,6 +5,12 @@ use std::process::Stdio;
 
 use crate::stand::{Said, Stand};
 
+on_both_back_ends!(
+    Stand:
+    neither_box_sees_files_processes_or_sockets_of_the_other,
+    a_box_has_no_path_to_another_one_or_to_the_state_directory,
+);
+
 /// Leaves a canary in every place where a program can leave something, and serves on a port and on
 /// an abstract socket.
 const LEAVE: &str = r#"
@@ -39,9 +45,7 @@ grep -qx sleep /proc/[0-9]*/comm && echo process
 true
 "#;
 
-#[test]
-fn neither_box_sees_files_processes_or_sockets_of_the_other() {
-    let stand = Stand::new();
+fn neither_box_sees_files_processes_or_sockets_of_the_other(stand: &Stand) {
     stand.ok(&["box", "create", "a"]);
     stand.ok(&["box", "create", "b"]);
     let script = format!("{LEAVE}{LOOK}echo there; read line");
@@ -70,9 +74,7 @@ fn neither_box_sees_files_processes_or_sockets_of_the_other() {
     assert_eq!(Said::of(first.wait_with_output().unwrap()).code, 0);
 }
 
-#[test]
-fn a_box_has_no_path_to_another_one_or_to_the_state_directory() {
-    let stand = Stand::new();
+fn a_box_has_no_path_to_another_one_or_to_the_state_directory(stand: &Stand) {
     stand.ok(&["box", "create", "a"]);
     stand.ok(&["box", "create", "b"]);
     let other = stand.box_dir("b");

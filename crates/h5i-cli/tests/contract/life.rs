@@ -7,6 +7,14 @@ use crate::shapes::{CreatedBox, RemovedBoxes};
 use crate::stand::Stand;
 use crate::support::{git, picture};
 
+on_both_back_ends!(
+    Stand:
+    nothing_of_a_removed_box_remains_but_its_receipt,
+    base_objects_go_with_the_last_box_that_borrows_them,
+    what_changes_on_the_host_does_not_change_a_box,
+    no_verb_changes_a_byte_of_the_host,
+);
+
 /// Paths below `dir` whose name or bytes have the canary.
 fn holding(dir: &Path, canary: &str) -> Vec<String> {
     let found = picture(dir).into_iter().filter(|(path, bytes, ..)| {
@@ -16,9 +24,7 @@ fn holding(dir: &Path, canary: &str) -> Vec<String> {
     found.map(|(path, ..)| path.display().to_string()).collect()
 }
 
-#[test]
-fn nothing_of_a_removed_box_remains_but_its_receipt() {
-    let stand = Stand::new();
+fn nothing_of_a_removed_box_remains_but_its_receipt(stand: &Stand) {
     let first: CreatedBox = stand.ok(&["box", "create", "a", "--json"]).data();
     stand.sh("a", "for d in /work ~ /tmp /dev/shm; do echo canary-bytes > $d/canary-name; done");
     assert_eq!(holding(&stand.state(), "canary-name").len(), 3, "work, home and the receipt");
@@ -44,9 +50,7 @@ fn nothing_of_a_removed_box_remains_but_its_receipt() {
     assert_eq!(fs::read_dir(archive).unwrap().count(), 1, "the purged one's receipt stayed");
 }
 
-#[test]
-fn base_objects_go_with_the_last_box_that_borrows_them() {
-    let stand = Stand::new();
+fn base_objects_go_with_the_last_box_that_borrows_them(stand: &Stand) {
     let objects = || {
         let names = fs::read_dir(stand.state().join("h5i/objects")).unwrap();
         names
@@ -64,9 +68,7 @@ fn base_objects_go_with_the_last_box_that_borrows_them() {
     assert_eq!(objects(), 0);
 }
 
-#[test]
-fn what_changes_on_the_host_does_not_change_a_box() {
-    let stand = Stand::new();
+fn what_changes_on_the_host_does_not_change_a_box(stand: &Stand) {
     stand.ok(&["box", "create", "a"]);
     let seen = "cat a.txt; git log --format='%H %s'; git status --porcelain; ls -A";
     let (before, status) =
@@ -95,9 +97,7 @@ fn what_changes_on_the_host_does_not_change_a_box() {
     assert_eq!(stand.sh("a", seen), before);
 }
 
-#[test]
-fn no_verb_changes_a_byte_of_the_host() {
-    let stand = Stand::new();
+fn no_verb_changes_a_byte_of_the_host(stand: &Stand) {
     stand.ground.git(&["config", "user.name", "Ann Author"]);
     stand.ground.write("a.txt", b"dirty\n");
     // Were a hook run, on either side, its mark would stand in the host's home.

@@ -6,6 +6,9 @@ mod apply;
 mod apply_asks;
 mod apply_refusals;
 mod archive;
+#[macro_use]
+#[path = "../support/back_ends.rs"]
+mod back_ends;
 mod bases;
 mod bytes;
 mod crash;
@@ -15,10 +18,15 @@ mod environment;
 mod from_bundle;
 mod gate_canary;
 mod gate_words;
+mod git_as_at_home;
 mod home;
+mod host_repositories;
+mod hostile_git;
 mod inside;
 mod isolation;
+mod layouts;
 mod life;
+mod near_trees;
 mod odd_paths;
 mod old_host;
 mod outcomes;

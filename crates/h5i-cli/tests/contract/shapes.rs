@@ -140,6 +140,7 @@ pub(crate) struct RefusedKind {
 pub(crate) struct Explained {
     pub(crate) name: String,
     pub(crate) answers: Vec<Answered>,
+    pub(crate) workspace: WorkspaceLaid,
     pub(crate) steps: Vec<Step>,
 }
 
@@ -269,7 +270,15 @@ pub(crate) struct BoxStatus {
     pub(crate) refused: Vec<RefusedKind>,
     pub(crate) home: Vec<HomeFile>,
     pub(crate) changed: Vec<ChangedFile>,
+    pub(crate) workspace: WorkspaceLaid,
     pub(crate) enforcement: Option<Vec<Mechanism>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WorkspaceLaid {
+    pub(crate) kind: String,
+    pub(crate) reason: String,
 }
 
 #[derive(Debug, Deserialize)]

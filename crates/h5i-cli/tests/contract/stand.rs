@@ -10,6 +10,7 @@ use std::process::{Command, Output, Stdio};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::back_ends::Layout;
 use crate::shapes::{Answer, Failed, Told};
 use crate::support::{Ground, picture};
 
@@ -21,6 +22,7 @@ pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// A ground with the directories that the program is given by its environment.
 pub(crate) struct Stand {
     pub(crate) ground: Ground,
+    layout: Layout,
 }
 
 /// What the program said, and how it ended.
@@ -44,7 +46,12 @@ type Picture = Vec<(PathBuf, Vec<u8>, u32, i64, i64)>;
 impl Stand {
     /// With a repository of two commits on `main`.
     pub(crate) fn new() -> Self {
-        Self::on(Ground::new())
+        Self::laid_out(Layout::Auto)
+    }
+
+    /// As [`Stand::new`]; boxes made by words get this layout.
+    pub(crate) fn laid_out(layout: Layout) -> Self {
+        Self { layout, ..Self::on(Ground::new()) }
     }
 
     /// With directories only.
@@ -55,7 +62,7 @@ impl Stand {
     fn on(ground: Ground) -> Self {
         fs::set_permissions(ground.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::create_dir(ground.path().join("config")).unwrap();
-        Self { ground }
+        Self { ground, layout: Layout::Auto }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -111,7 +118,14 @@ impl Stand {
 
     /// Runs the program in the repository.
     pub(crate) fn h5i(&self, words: &[&str]) -> Said {
-        Said::of(self.command().args(words).output().unwrap())
+        Said::of(self.with(words).output().unwrap())
+    }
+
+    /// The program with words; those that make a box say how it is laid out.
+    pub(crate) fn with(&self, words: &[&str]) -> Command {
+        let mut command = self.command();
+        command.args(self.layout.words(words));
+        command
     }
 
     /// Runs the program; it must end with 0.
@@ -129,8 +143,8 @@ impl Stand {
 
     /// Runs the program with something to read.
     pub(crate) fn h5i_reading(&self, words: &[&str], input: &[u8]) -> Said {
-        let mut command = self.command();
-        command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut command = self.with(words);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let input = input.to_vec();

@@ -2,6 +2,12 @@
 
 use crate::stand::Stand;
 
+on_both_back_ends!(
+    Stand:
+    other_branches_stashes_and_unreachable_commits_are_not_in_the_box,
+    a_hidden_file_is_neither_in_the_tree_nor_in_the_history,
+);
+
 /// Which of the objects the box's git can read.
 fn readable(stand: &Stand, name: &str, objects: &[String]) -> Vec<String> {
     let script = format!(
@@ -11,9 +17,7 @@ fn readable(stand: &Stand, name: &str, objects: &[String]) -> Vec<String> {
     stand.sh(name, &script).lines().map(str::to_owned).collect()
 }
 
-#[test]
-fn other_branches_stashes_and_unreachable_commits_are_not_in_the_box() {
-    let stand = Stand::new();
+fn other_branches_stashes_and_unreachable_commits_are_not_in_the_box(stand: &Stand) {
     let ground = &stand.ground;
     ground.git(&["checkout", "--quiet", "-b", "other"]);
     ground.write("canary", b"canary of a branch\n");
@@ -35,7 +39,7 @@ fn other_branches_stashes_and_unreachable_commits_are_not_in_the_box() {
         stash,
     ];
     stand.ok(&["box", "create", "a"]);
-    assert_eq!(readable(&stand, "a", &objects), [""; 0]);
+    assert_eq!(readable(stand, "a", &objects), [""; 0]);
     let everything = "git log --all --reflog -p; git stash list; git fsck --lost-found --unreachable; \
                       git for-each-ref; git cat-file --batch-all-objects --batch; \
                       cat .git/packed-refs .git/logs/HEAD; true";
@@ -43,24 +47,22 @@ fn other_branches_stashes_and_unreachable_commits_are_not_in_the_box() {
     assert!(!String::from_utf8_lossy(&said.out).contains("canary"), "{said:?}");
     // The twin: a box that borrows the host's objects, said aloud, reads every one of them.
     stand.ok(&["box", "create", "b", "--set", "history=\"borrow\""]);
-    assert_eq!(readable(&stand, "b", &objects), objects);
+    assert_eq!(readable(stand, "b", &objects), objects);
 }
 
-#[test]
-fn a_hidden_file_is_neither_in_the_tree_nor_in_the_history() {
-    let stand = Stand::new();
+fn a_hidden_file_is_neither_in_the_tree_nor_in_the_history(stand: &Stand) {
     stand.ground.write("secrets/token", b"canary of a tracked file\n");
     stand.ground.commit("a secret");
     let object = stand.ground.git(&["rev-parse", "HEAD:secrets/token"]);
     let objects = [object];
     stand.ok(&["box", "create", "a", "--set", "fs.hide=[\"secrets/**\"]"]);
-    assert_eq!(readable(&stand, "a", &objects), [""; 0]);
+    assert_eq!(readable(stand, "a", &objects), [""; 0]);
     let script =
         "ls; git log --all -p; git cat-file --batch-all-objects --batch; git status --porcelain";
     let said = stand.ok(&["box", "run", "a", "--", "sh", "-c", script]);
     let text = String::from_utf8_lossy(&said.out);
     assert!(!text.contains("canary") && text.contains("one and more"), "{text}");
     stand.ok(&["box", "create", "b"]);
-    assert_eq!(readable(&stand, "b", &objects), objects);
+    assert_eq!(readable(stand, "b", &objects), objects);
     assert_eq!(stand.sh("b", "cat secrets/token"), "canary of a tracked file");
 }

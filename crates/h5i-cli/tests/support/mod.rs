@@ -192,7 +192,11 @@ pub(crate) fn picture(dir: &Path) -> Vec<(PathBuf, Vec<u8>, u32, i64, i64)> {
         } else if meta.is_file() {
             fs::read(&path).unwrap()
         } else {
-            waiting.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            // What the kernel keeps for itself in an overlay, root alone can look into.
+            let closed = meta.mode() & 0o777 == 0 && path.ends_with("overlay/work/work");
+            if meta.is_dir() && (!closed || rustix::process::geteuid().is_root()) {
+                waiting.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            }
             Vec::new()
         };
         found.push((path, bytes, meta.mode(), meta.mtime(), meta.mtime_nsec()));

@@ -9,9 +9,19 @@ use crate::list::Arg;
 
 impl Compiler {
     /// Mounts the overlay and unmounts its layers: the overlay keeps mounts of its own.
+    ///
+    /// It is volatile: its end does not wait until all that anybody wrote to the host's disk is
+    /// there, and `fsync` in the box does not wait either. The kernel writes back as ever.
     pub(super) fn overlay(&mut self, target: &Path, lowers: &[PathBuf], area: &Path) {
         self.directory(target);
-        let mut options = b"userxattr,lowerdir=".to_vec();
+        // The mark that the last session's overlay was volatile: it would forbid this one.
+        let marks = area.join(OVERLAY_WORK).join("work/incompat");
+        for (mark, flags) in [("volatile/dirty", 0), ("volatile", libc::AT_REMOVEDIR)] {
+            let mark = self.path(marks.join(mark));
+            let flags = Arg::Value(u64::from(flags.unsigned_abs()));
+            self.list.call_or(libc::SYS_unlinkat, &[AT_FDCWD, mark, flags], libc::ENOENT);
+        }
+        let mut options = b"volatile,userxattr,lowerdir=".to_vec();
         for (number, lower) in lowers.iter().enumerate() {
             if number > 0 {
                 options.push(b':');

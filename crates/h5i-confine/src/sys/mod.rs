@@ -13,7 +13,7 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
 pub(crate) use launch::launch;
 pub(crate) use notify::{answer, receive};
-pub(crate) use pidfd::exit_status;
+pub(crate) use pidfd::{exit_status, signal_foreground, signal_group};
 
 /// The stage program; see `stage/main.rs`.
 const STAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/h5i-stage"));

@@ -1,5 +1,6 @@
 //! What a pidfd tells of a process that is not this process's child.
 
+use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// `struct pidfd_info` as of Linux 6.15.
@@ -28,4 +29,37 @@ pub(crate) fn exit_status(pidfd: BorrowedFd<'_>) -> Option<i32> {
     // SAFETY: the request's size field bounds what is written, which is the structure's.
     let result = unsafe { libc::ioctl(pidfd.as_raw_fd(), request as _, &raw mut info) };
     (result == 0 && info.mask & PIDFD_INFO_EXIT != 0).then_some(info.exit_code)
+}
+
+/// Sends a signal to the process group that the process leads; to the process alone on kernels
+/// before 6.9.
+pub(crate) fn signal_group(pidfd: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
+    const PIDFD_SIGNAL_PROCESS_GROUP: libc::c_uint = 1 << 2;
+    let send = |flags: libc::c_uint| {
+        // SAFETY: pidfd_send_signal(2) takes numbers, and a null pointer for no siginfo.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                pidfd.as_raw_fd(),
+                signal,
+                std::ptr::null::<libc::siginfo_t>(),
+                flags,
+            )
+        };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    };
+    match send(PIDFD_SIGNAL_PROCESS_GROUP) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => send(0),
+        other => other,
+    }
+}
+
+/// Sends SIGINT, SIGQUIT or SIGTSTP to a terminal's foreground, as a key would, through the
+/// terminal's other side.
+pub(crate) fn signal_foreground(terminal: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
+    /// `_IOW('T', 0x36, int)`; tty_ioctl(4).
+    const TIOCSIG: libc::c_ulong = 0x4004_5436;
+    // SAFETY: the argument of this request is the number itself.
+    let result = unsafe { libc::ioctl(terminal.as_raw_fd(), TIOCSIG as _, signal) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

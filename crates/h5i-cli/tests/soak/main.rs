@@ -1,0 +1,45 @@
+//! h5i is killed at a random moment, again and again: nothing of it survives, nothing of the host
+//! changes, and the next command works.
+//!
+//! `H5I_SOAK_LIVES` is the number of lives on each back end (20 where it is not set), `H5I_SOAK_SEED`
+//! repeats what was printed.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+#[allow(dead_code, unused_macros, reason = "the contract's tests use the rest")]
+#[path = "../support/back_ends.rs"]
+mod back_ends;
+mod chance;
+mod life;
+#[allow(dead_code, reason = "the contract's tests use the rest")]
+#[path = "../contract/shapes.rs"]
+mod shapes;
+#[allow(dead_code, reason = "the contract's tests use the rest")]
+#[path = "../contract/stand.rs"]
+mod stand;
+#[path = "../support/mod.rs"]
+mod support;
+mod traces;
+
+use chance::Chance;
+use life::Life;
+
+#[test]
+fn nothing_survives_a_kill_at_any_moment() {
+    let number = |name: &str| asked(name).map(|value| value.parse::<u64>().expect(name));
+    let lives = number("H5I_SOAK_LIVES").unwrap_or(20);
+    let seed = number("H5I_SOAK_SEED").unwrap_or_else(Chance::any_seed);
+    println!("H5I_SOAK_SEED={seed} H5I_SOAK_LIVES={lives}");
+    for layout in life::layouts() {
+        let mut life = Life::begin(layout, Chance::new(seed));
+        for number in 0..lives {
+            life.once(number);
+        }
+        println!("{}: {}", layout.unwrap_or("checkout"), life.told());
+        life.end();
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the soak is told its length by its caller")]
+fn asked(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}

@@ -1,0 +1,249 @@
+//! What a box costs on repositories of 100, 10,000 and 100,000 files, beside what else one could do.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::repository::{commit, disk_of, repository_with, say};
+use super::{bubblewrap, build, scratch};
+use crate::needs;
+use crate::test::{USER, ensure_user};
+
+const SIZES: [usize; 3] = [100, 10_000, 100_000];
+/// A step is repeated until this is spent, between the least and the most number of times.
+const SPEND: Duration = Duration::from_secs(8);
+const LEAST: usize = 3;
+const MOST: usize = 31;
+
+/// Says that this process measures for its caller and starts nobody else.
+pub(crate) const INNER: &str = "--as-this-user";
+
+/// Measures as the caller and, as root, once more as an ordinary user. `words` may name sizes.
+pub(crate) fn run(root: &Path, words: &[String]) -> Result<u8> {
+    let inner = words.iter().any(|word| word == INNER);
+    let named: Vec<usize> = words.iter().filter_map(|word| word.parse().ok()).collect();
+    let sizes = if named.is_empty() { SIZES.to_vec() } else { named };
+    if !inner && !needs::provide()? {
+        return Ok(2);
+    }
+    let root = root.canonicalize().context("could not find the workspace")?;
+    let h5i = if inner { root.join("target/release/h5i") } else { build(&root)? };
+    let scratch = scratch()?;
+    let result = sizes.iter().try_for_each(|files| measure(&h5i, &scratch, *files));
+    fs::remove_dir_all(&scratch).context("could not remove the scratch directory")?;
+    result?;
+    if needs::is_root() && !inner {
+        ensure_user()?;
+        let own = std::env::current_exe()?;
+        let status = Command::new("setpriv")
+            .args(["--reuid", USER, "--regid", USER, "--init-groups", "--reset-env"])
+            .arg(own)
+            .args(["bench", "--sizes", INNER])
+            .args(sizes.iter().map(ToString::to_string))
+            .current_dir("/")
+            .status()?;
+        return Ok(u8::from(!status.success()));
+    }
+    Ok(0)
+}
+
+/// The commands of one size and layout.
+struct Ground<'a> {
+    h5i: &'a Path,
+    repository: PathBuf,
+    state: PathBuf,
+    layout: Option<&'static str>,
+}
+
+fn measure(h5i: &Path, scratch: &Path, files: usize) -> Result<()> {
+    let who = if needs::is_root() { "root" } else { "an ordinary user" };
+    say(&format!("\n{files} files, as {who}"));
+    let repository = scratch.join(format!("repository-{files}"));
+    repository_with(&repository, files)?;
+    let bare = median(repeat(|| timed(&mut Command::new("true")))?);
+    let work = scratch.join("work");
+    fs::create_dir_all(&work)?;
+    let [bwrap, words @ ..] = &bubblewrap(&work)[..] else { bail!("no command") };
+    let sandbox = median(repeat(|| timed(Command::new(bwrap).args(words)))?);
+    let row = |name: &str, time: Duration| {
+        let ratio = time.as_secs_f64() / bare.as_secs_f64();
+        let over = time.as_secs_f64() / sandbox.as_secs_f64();
+        say(&format!(
+            "  {name:<44}{:>10.2} ms {ratio:>9.1} × bare {over:>8.2} × bubblewrap",
+            ms(time)
+        ));
+    };
+    row("bare exec of true", bare);
+    row("bubblewrap", sandbox);
+    beside(&repository, scratch, &row)?;
+    for layout in layouts(h5i)? {
+        say(&format!("  {}", layout.unwrap_or("checkout")));
+        let state = scratch.join(format!("state-{files}-{}", layout.unwrap_or("checkout")));
+        let ground = Ground { h5i, repository: repository.clone(), state, layout };
+        ground.first_boxes(&row)?;
+        ground.lives(&row)?;
+        ground.work_in_a_box(&row)?;
+        say(&format!(
+            "  {:<44}{:>10.2} MiB",
+            "supervisor while a run sleeps (RSS)",
+            ground.resident()?
+        ));
+        ground.h5i(&["box", "rm", "warm", "near", "--force"])?;
+    }
+    Ok(())
+}
+
+/// What else gives a task a tree of its own.
+fn beside(repository: &Path, scratch: &Path, row: &impl Fn(&str, Duration)) -> Result<()> {
+    let tree = scratch.join("tree");
+    let tree_text = tree.display().to_string();
+    let git = |words: &[&str]| timed(Command::new("git").current_dir(repository).args(words));
+    let mut removals = Vec::new();
+    let added = repeat(|| {
+        let time = git(&["worktree", "add", "--quiet", "--detach", &tree_text])?;
+        removals.push(git(&["worktree", "remove", "--force", &tree_text])?);
+        Ok(time)
+    })?;
+    row("git worktree add", median(added));
+    row("git worktree remove", median(removals));
+    let cloned = repeat(|| {
+        let words = ["clone", "--quiet", "--no-local", "--single-branch", "."];
+        let time = git(&[&words[..], &[tree_text.as_str()]].concat())?;
+        fs::remove_dir_all(&tree)?;
+        Ok(time)
+    })?;
+    row("git clone --no-local --single-branch", median(cloned));
+    row("git status on the repository", median(repeat(|| git(&["status", "--porcelain"]))?));
+    Ok(())
+}
+
+impl Ground<'_> {
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(self.h5i);
+        command.arg("-C").arg(&self.repository).args(words).env("XDG_STATE_HOME", &self.state);
+        command
+    }
+
+    fn h5i(&self, words: &[&str]) -> Result<Duration> {
+        timed(&mut self.command(words))
+    }
+
+    /// Makes a box of this layout.
+    fn create(&self, name: &str) -> Result<Duration> {
+        let mut words = vec!["box", "create", name, "--tier", "process"];
+        if let Some(layout) = self.layout {
+            words.extend(["--workspace", layout]);
+        }
+        self.h5i(&words)
+    }
+
+    /// The first box of a repository, and the first one of a base that is near another.
+    fn first_boxes(&self, row: &impl Fn(&str, Duration)) -> Result<()> {
+        row("first box of the repository", self.create("warm")?);
+        fs::write(self.repository.join("changed.txt"), self.state.display().to_string())?;
+        commit(&self.repository)?;
+        row("first box of a near base", self.create("near")?);
+        let size = disk_of(&self.box_dir("near")?)?;
+        say(&format!("  {:<44}{:>10} KiB", "disk of an idle box", size / 1024));
+        Ok(())
+    }
+
+    fn lives(&self, row: &impl Fn(&str, Duration)) -> Result<()> {
+        let (mut creates, mut removals, mut wholes) = (Vec::new(), Vec::new(), Vec::new());
+        repeat(|| {
+            let started = Instant::now();
+            creates.push(self.create("life")?);
+            self.h5i(&["box", "run", "life", "--", "true"])?;
+            removals.push(self.h5i(&["box", "rm", "life"])?);
+            wholes.push(started.elapsed());
+            Ok(started.elapsed())
+        })?;
+        row("create, warm base", median(creates));
+        row("rm", median(removals));
+        row("create + run + rm", median(wholes));
+        Ok(())
+    }
+
+    fn work_in_a_box(&self, row: &impl Fn(&str, Duration)) -> Result<()> {
+        let run = |words: &[&str]| self.h5i(&[&["box", "run", "near", "--"], words].concat());
+        run(&["git", "status", "--porcelain"])?;
+        row("run of true", median(repeat(|| run(&["true"]))?));
+        row("run of git status", median(repeat(|| run(&["git", "status", "--porcelain"]))?));
+        run(&["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do echo x >> d0/e0/f$i.txt; done"])?;
+        row("diff of 10 changes", median(repeat(|| self.h5i(&["box", "diff", "near"]))?));
+        row("status", median(repeat(|| self.h5i(&["box", "status", "near"]))?));
+        let bundle = self.state.join("bundle").display().to_string();
+        let export = || self.h5i(&["box", "export", "near", "--force", "-o", &bundle]);
+        row("export of 10 changes", median(repeat(export)?));
+        Ok(())
+    }
+
+    /// Resident memory of h5i, MiB, while what it runs sleeps.
+    fn resident(&self) -> Result<f64> {
+        let mut command =
+            self.command(&["box", "run", "near", "--", "sh", "-c", "echo up; sleep 1000"]);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let stdout = child.stdout.take().context("no pipe")?;
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id()))?;
+        child.kill()?;
+        child.wait()?;
+        let kib = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<f64>().ok());
+        Ok(kib.context("the kernel does not tell")? / 1024.0)
+    }
+
+    fn box_dir(&self, name: &str) -> Result<PathBuf> {
+        for scope in fs::read_dir(self.state.join("h5i/repos"))? {
+            let path = scope?.path().join("boxes").join(name);
+            if path.is_dir() {
+                return Ok(path);
+            }
+        }
+        bail!("no box {name}")
+    }
+}
+
+/// The ways to lay a workspace out that this h5i and this host have.
+fn layouts(h5i: &Path) -> Result<Vec<Option<&'static str>>> {
+    let help = Command::new(h5i).args(["box", "create", "--help"]).output()?;
+    if !String::from_utf8_lossy(&help.stdout).contains("--workspace") {
+        return Ok(vec![None]);
+    }
+    Ok(vec![Some("overlay"), Some("checkout")])
+}
+
+fn timed(command: &mut Command) -> Result<Duration> {
+    let start = Instant::now();
+    let output = command.stdin(Stdio::null()).output().context("could not start a program")?;
+    let time = start.elapsed();
+    if !output.status.success() {
+        bail!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(time)
+}
+
+fn repeat(mut step: impl FnMut() -> Result<Duration>) -> Result<Vec<Duration>> {
+    let started = Instant::now();
+    let mut times = Vec::new();
+    while times.len() < LEAST || (times.len() < MOST && started.elapsed() < SPEND) {
+        times.push(step()?);
+    }
+    Ok(times)
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}

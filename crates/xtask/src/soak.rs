@@ -1,0 +1,30 @@
+//! The long soak: lives that are killed, as root and as an ordinary user.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::needs;
+use crate::test::{Caller, build, ensure_user, run_binary};
+
+/// Lives on each back end.
+const LIVES: u32 = 200;
+
+/// Runs it; `words` may name the number of lives and the seed. Yields 1 when something survived.
+pub(crate) fn run(root: &Path, words: &[String]) -> Result<u8> {
+    if !needs::provide()? {
+        return Ok(2);
+    }
+    let root = root.canonicalize().context("could not find the workspace")?;
+    let lives = words.first().cloned().unwrap_or_else(|| LIVES.to_string());
+    let mut variables = vec![("H5I_SOAK_LIVES", lives)];
+    variables.extend(words.get(1).map(|seed| ("H5I_SOAK_SEED", seed.clone())));
+    let binaries = build(&root, &["-p", "h5i-cli", "--test", "soak"])?;
+    let [binary] = binaries.as_slice() else { bail!("the soak is one binary") };
+    let mut survived = !run_binary(&root, binary, Caller::Own, &variables)?;
+    if needs::is_root() {
+        ensure_user()?;
+        survived |= !run_binary(&root, binary, Caller::OrdinaryUser, &variables)?;
+    }
+    Ok(u8::from(survived))
+}
