@@ -89,13 +89,27 @@ pub enum PatchFault {
     Twice,
 }
 
+/// What becomes of the objects that a patch makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// They are written to the store.
+    Objects,
+    /// They are named and forgotten.
+    Ids,
+}
+
 /// The tree that `patch` gives when it is applied to `base`. The patch of one file at a time is in
 /// memory.
 ///
 /// # Errors
 /// [`PatchError`] with the first line that does not fit.
-pub(crate) fn apply(store: &Store, base: Oid, patch: impl BufRead) -> Result<Oid, PatchError> {
-    let mut state = State { store, base, removed: BTreeSet::new(), placed: BTreeMap::new() };
+pub(crate) fn apply(
+    store: &Store,
+    base: Oid,
+    patch: impl BufRead,
+    keep: Keep,
+) -> Result<Oid, PatchError> {
+    let mut state = State { store, base, keep, removed: BTreeSet::new(), placed: BTreeMap::new() };
     for section in Sections::new(patch) {
         let section = section?;
         state.section(&mut Lines::new(&section.text, section.line))?;
@@ -111,7 +125,10 @@ pub(crate) fn apply(store: &Store, base: Oid, patch: impl BufRead) -> Result<Oid
     for Placed { path, id, mode, .. } in state.placed.values() {
         edits.add(path, Edit::Set(*id, *mode));
     }
-    Ok(edits.apply(store, Some(base))?)
+    Ok(match keep {
+        Keep::Objects => edits.apply(store, Some(base))?,
+        Keep::Ids => edits.id(store, Some(base))?,
+    })
 }
 
 /// A fault whose line is known to the caller.
@@ -135,6 +152,7 @@ impl From<StoreError> for Fault {
 struct State<'s> {
     store: &'s Store,
     base: Oid,
+    keep: Keep,
     removed: BTreeSet<Vec<u8>>,
     /// By path.
     placed: BTreeMap<Vec<u8>, Placed>,
@@ -205,7 +223,12 @@ impl State<'_> {
             }
             return self.remove(header.old_path);
         }
-        let id = self.store.write(ObjectType::Blob, &new)?;
+        let id = match self.keep {
+            Keep::Objects => self.store.write(ObjectType::Blob, &new)?,
+            Keep::Ids => {
+                Oid::hash_object(ObjectType::Blob, &new).map_err(StoreError::git("hash a file"))?
+            }
+        };
         match header.new_id {
             Some(expected) if expected != id => return Err(PatchFault::Result.into()),
             None if new != old => return Err(PatchFault::Header.into()),

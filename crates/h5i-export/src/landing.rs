@@ -17,7 +17,7 @@ use git2::{Index, MergeOptions, ObjectType, Oid, Repository};
 
 pub use branch::Message;
 
-use crate::apply::{PatchError, apply};
+use crate::apply::{Keep, PatchError, apply};
 use crate::bundle::Verified;
 use crate::escape::Escaped;
 use crate::store::{Base, Store, StoreError};
@@ -173,7 +173,8 @@ impl Landing {
         }
         let beside = host.commondir().join("objects");
         let store = Store::open_beside(base, Some(&beside), scratch)?;
-        let tree = apply(&store, base.tree, verified.patch.reader()).map_err(LandError::Patch)?;
+        let tree = apply(&store, base.tree, verified.patch.reader(), Keep::Objects)
+            .map_err(LandError::Patch)?;
         if tree.to_string() != verified.index.tree {
             return Err(LandError::Tree { named: verified.index.tree.clone(), found: tree });
         }

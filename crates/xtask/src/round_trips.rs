@@ -8,6 +8,9 @@ use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+/// The box of every trip, one after the other.
+const BOX: &str = "trip";
+
 /// What was asked for.
 struct Asked {
     commits: usize,
@@ -67,11 +70,13 @@ impl Ground {
     fn new(h5i: &Path, source: &Path, scratch: &Path) -> Result<Self> {
         let source = source.canonicalize().context("could not find the repository")?;
         let ground = Self {
-            h5i: h5i.to_owned(),
+            h5i: scratch.join("h5i"),
             scratch: scratch.to_owned(),
             repository: scratch.join("repository"),
         };
         fs::create_dir(scratch.join("home"))?;
+        // A copy, so that a build in between changes nothing.
+        fs::copy(h5i, &ground.h5i).context("could not copy h5i")?;
         let from = source.to_str().context("the repository's path is not UTF-8")?;
         ground.done(ground.at(scratch, "git").args([
             "clone",
@@ -99,6 +104,8 @@ impl Ground {
             if let Err(error) = self.one(commit) {
                 println!("{commit}: {error:#}");
                 failed += 1;
+                // The next trip starts from nothing.
+                self.h5i(&["box", "rm", BOX, "--force", "--purge"]).ok();
             }
         }
         println!("{} round trips, {failed} failed", commits.len());
@@ -113,7 +120,7 @@ impl Ground {
             .at(&self.repository, "git")
             .args(["diff", "--binary", "--full-index", &parent, commit])
             .output()?;
-        let name = "trip";
+        let name = BOX;
         self.h5i(&["box", "create", name, "--set", "export.executables=\"allow\""])?;
         let mut inside = self.at(&self.repository, &self.h5i.display().to_string());
         inside.args(["box", "run", name, "--", "git", "apply", "--allow-empty", "-"]);

@@ -146,8 +146,9 @@ fn same_twice(names: &[u8]) -> Result<Vec<u8>, PatchFault> {
 
 /// Whether git can have this path in a tree at all.
 fn is_path(path: &[u8]) -> bool {
-    path.split(|&byte| byte == b'/')
-        .all(|name| !matches!(name, b"" | b"." | b"..") && !name.contains(&0))
+    path.split(|&byte| byte == b'/').all(|name| {
+        !matches!(name, b"" | b"." | b"..") && !name.contains(&0) && !crate::path::is_dot_git(name)
+    })
 }
 
 /// A path as it is, or in double quotes with the escapes of C.

@@ -12,7 +12,7 @@ use h5i_policy::ResolvedPolicy;
 use rustix::fs::{Dir, FileType, Mode, OFlags};
 
 use super::{BUNDLE_VERSION, BundleIndex, INDEX, PAGE, PATCH, RECEIPT, REPORT};
-use crate::apply::{PatchError, apply};
+use crate::apply::{Keep, PatchError, apply};
 use crate::digest::Digest;
 use crate::escape::Escaped;
 use crate::log::ChainError;
@@ -212,7 +212,8 @@ pub fn verify_bundle(
                 return Err(VerifyError::OtherBase { bundle: index.base_tree, given: base.tree });
             }
             let store = Store::open(base, scratch)?;
-            let found = apply(&store, base.tree, patch.reader()).map_err(VerifyError::Patch)?;
+            let found =
+                apply(&store, base.tree, patch.reader(), Keep::Ids).map_err(VerifyError::Patch)?;
             if found.to_string() != index.tree {
                 return Err(VerifyError::Tree { named: index.tree, found });
             }

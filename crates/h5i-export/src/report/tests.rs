@@ -216,7 +216,8 @@ fn nothing_of_the_box_becomes_an_element_or_a_control_of_the_page() {
 fn a_large_patch_is_cut_on_the_page_and_that_is_said() {
     let fixture = Fixture::new(|_| ());
     let many: String = (0..1500).map(|line| format!("{line}\n")).collect();
-    fixture.tree().file("many", many).file("long", "x".repeat(5000));
+    let wide: String = (0..900).map(|_| format!("{}\n", "y".repeat(1500))).collect();
+    fixture.tree().file("many", many).file("long", "x".repeat(5000)).file("wide", wide);
     let page = written(&fixture, &[], |input| input.to_html());
     assert!(
         page.contains("more lines in patch.diff") && !page.contains("+1499<"),
@@ -224,5 +225,22 @@ fn a_large_patch_is_cut_on_the_page_and_that_is_said() {
         page.len()
     );
     assert!(page.contains("xx…</div>"), "{}", page.len());
-    assert!(page.len() < 80_000, "{}", page.len());
+    assert!(page.contains("<div class=\"meta\">more in patch.diff</div>"), "{}", page.len());
+    assert!(page.len() < 300_000, "{}", page.len());
+}
+
+#[test]
+fn large_files_hide_no_small_one_on_the_page() {
+    let fixture = Fixture::new(|_| ());
+    for number in 0..80 {
+        let wide: String = (0..200).map(|_| format!("{}\n", "y".repeat(1000))).collect();
+        fixture.tree().file(format!("a{number}"), wide);
+    }
+    fixture.tree().file("b", [&b"\0"[..], &[7; 1 << 20]].concat()).file("z", "the small one\n");
+    let page = written(&fixture, &[], |input| input.to_html());
+    assert!(page.contains("<div class=\"add\">+the small one</div>"), "{}", page.len());
+    assert!(page.contains("binary, in patch.diff"), "{}", page.len());
+    assert!(page.contains("<div class=\"meta\">more in patch.diff</div>"), "{}", page.len());
+    assert_eq!(page.matches("<details").count(), 82);
+    assert!(page.len() < 10 << 20, "{}", page.len());
 }

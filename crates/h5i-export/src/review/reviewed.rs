@@ -9,7 +9,7 @@ use h5i_policy::Executables;
 use super::links::{Leads, is_rules_file, resolve, target_at};
 use super::refusal::{Refusal, RefusalRule};
 use super::{Change, ChangeKind, MachineCode, Proposal, ReviewError, Secrets, machine_code, patch};
-use crate::apply::apply;
+use crate::apply::{Keep, apply};
 use crate::patch_text::{PatchText, PatchWriter};
 use crate::path::{ExportPath, NameSet};
 use crate::secret::find_secrets;
@@ -152,7 +152,7 @@ pub(super) fn prove(
     reviewed: Oid,
     patch: impl BufRead,
 ) -> Result<(), ReviewError> {
-    let applied = apply(store, base, patch).map_err(ReviewError::PatchFails)?;
+    let applied = apply(store, base, patch, Keep::Ids).map_err(ReviewError::PatchFails)?;
     if applied == reviewed { Ok(()) } else { Err(ReviewError::PatchDiffers { reviewed, applied }) }
 }
 

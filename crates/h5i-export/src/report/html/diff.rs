@@ -8,33 +8,28 @@ use crate::report::text::size;
 use crate::review::{Change, ChangeKind, Reviewed};
 use crate::secret::redact;
 
+/// How binary content begins.
+const BINARY: &[u8] = b"GIT binary patch";
 /// The most lines of one file that are shown.
 const MAX_LINES: usize = 1000;
 /// The longest line that is shown, in bytes.
 const MAX_LINE: usize = 2000;
-/// The most bytes of the patch that are shown at all; the rest is in patch.diff.
-const MAX_BYTES: usize = 4 << 20;
+/// The least and the most bytes of one file that are shown.
+const SHARE: (usize, usize) = (512, 128 << 10);
+/// The bytes of the patch that the files share, each as much: a large one hides no small one.
+const MAX_BYTES: usize = 8 << 20;
 
 pub(super) fn write(page: &mut String, reviewed: &Reviewed) {
     if reviewed.patch.is_empty() {
         return;
     }
     page.push_str("<section>\n<h2>The patch</h2>\n");
-    let mut shown = 0;
-    let mut halves = halves(&reviewed.changes);
+    let share = (MAX_BYTES / halves(&reviewed.changes).count().max(1)).clamp(SHARE.0, SHARE.1);
     let mut sections = Sections::new(reviewed.patch.reader());
-    let mut left_out = 0;
-    while let Some(change) = halves.next() {
+    for change in halves(&reviewed.changes) {
         // A patch that can't be read any more is shown as far as it could be; its digest stands in
         // the receipt.
-        let text = match sections.next() {
-            Some(Ok(section)) if shown + shown_of(&section.text) <= MAX_BYTES => section.text,
-            _ => {
-                left_out = 1 + halves.count();
-                break;
-            }
-        };
-        shown += shown_of(&text);
+        let Some(Ok(section)) = sections.next() else { break };
         let counts = match (change.added, change.removed) {
             (Some(added), Some(removed)) => format!(" +{added} −{removed}"),
             _ => format!(" {}, binary", size(change.bytes)),
@@ -43,11 +38,8 @@ pub(super) fn write(page: &mut String, reviewed: &Reviewed) {
         page.push_str(&format!(
             "<details open>\n<summary>{title}</summary>\n<div class=\"patch\">\n"
         ));
-        file(page, &text);
+        file(page, &section.text, share);
         page.push_str("</div>\n</details>\n");
-    }
-    if left_out > 0 {
-        page.push_str(&format!("<p>{left_out} more in <code>patch.diff</code></p>\n"));
     }
     page.push_str("</section>\n");
 }
@@ -60,18 +52,19 @@ fn halves(changes: &[Change]) -> impl Iterator<Item = &Change> {
     })
 }
 
-/// How much of a file's patch is shown, at most.
-fn shown_of(text: &[u8]) -> usize {
-    text.len().min(MAX_LINES * MAX_LINE)
-}
-
-fn file(page: &mut String, text: &[u8]) {
+fn file(page: &mut String, text: &[u8], share: usize) {
     let mut key = PrivateKey::Outside;
     let mut place = Place::Header;
     let text = text.strip_suffix(b"\n").unwrap_or(text);
     let mut lines = text.split(|&byte| byte == b'\n');
+    let mut left = share;
     for line in lines.by_ref().take(MAX_LINES) {
-        if line == b"GIT binary patch" {
+        left = left.saturating_sub(line.len().min(MAX_LINE) + 1);
+        if left == 0 {
+            page.push_str("<div class=\"meta\">more in patch.diff</div>\n");
+            return;
+        }
+        if line == BINARY {
             page.push_str("<div class=\"meta\">binary, in patch.diff</div>\n");
             return;
         }
