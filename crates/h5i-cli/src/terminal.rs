@@ -197,7 +197,10 @@ impl CallerTerminal {
 
     fn release(&self, after: Hold) {
         let mut hold = self.hold();
-        if let Hold::Taken(modes) = &*hold {
+        // In the background this would stop h5i, and the shell in front has set its own modes.
+        if let Hold::Taken(modes) = &*hold
+            && self.in_foreground()
+        {
             // A terminal that is gone needs no mode.
             tcsetattr(&self.terminal, OptionalActions::Now, modes).ok();
         }

@@ -68,6 +68,10 @@ pub(super) fn node(_root: &Path, scratch: &Path) -> Result<Project> {
     npm.args(["install", "--no-audit", "--no-fund", "--cache"]).arg(&fetched);
     npm.args(["esbuild", "typescript", "react", "react-dom", "@types/react", "@types/react-dom"]);
     fetch(npm.current_dir(&repository))?;
+    // What an installation by the lock file asks for is cached by one.
+    let mut npm = Command::new("npm");
+    npm.args(["ci", "--no-audit", "--no-fund", "--cache"]).arg(&fetched);
+    fetch(npm.current_dir(&repository))?;
     fs::remove_dir_all(repository.join("node_modules"))?;
     git(&repository, &["init", "--quiet", "--initial-branch=main"])?;
     commit(&repository)?;
