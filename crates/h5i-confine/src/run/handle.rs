@@ -59,14 +59,14 @@ impl RunHandle {
         TerminalModes::of(self.terminal()?)
     }
 
-    /// Gives up what has not reached its receiver yet, once the run has ended: [`Run::finish`]
-    /// returns without it.
+    /// Gives up what has not reached its receiver yet, once the run has ended:
+    /// [`Run::finish`](crate::Run::finish) returns without it.
     pub fn abandon_output(&self) {
         self.output.abandon();
     }
 
     /// Why output could not be delivered, if a receiver failed otherwise than by going away: a full
-    /// disk, say. Final once [`Run::finish`] has returned.
+    /// disk, say. Final once [`Run::finish`](crate::Run::finish) has returned.
     #[must_use]
     pub fn output_error(&self) -> Option<io::Error> {
         self.output.error()
