@@ -158,7 +158,9 @@ impl Compiler {
             Step::Bind { source: from, target, access, kind } => {
                 self.bind(from, source, target, *access, *kind);
             }
-            Step::Overlay { target, lowers, area } => self.overlay(target, lowers, area),
+            Step::Overlay { target, lowers, area, base } => {
+                self.overlay(target, lowers, area, base.as_deref());
+            }
             Step::Scratch { path, mode } => {
                 self.directory(path);
                 self.mount(

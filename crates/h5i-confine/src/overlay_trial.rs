@@ -70,7 +70,7 @@ fn steps(facts: &HostFacts, host_id: u32, directory: &Path) -> Vec<Step> {
         access: Access::Read,
         kind: BindKind::Layer,
     });
-    steps.extend(root::overlay(&[lower], &directory.join("area"), WORKSPACE.into()));
+    steps.extend(root::overlay::steps(facts, &[lower], &directory.join("area"), WORKSPACE.into()));
     steps.extend([Step::LeaveHost, Step::SealRoot]);
     steps.push(Step::DropCapabilities { last: facts.last_capability });
     steps.push(Step::Serve);

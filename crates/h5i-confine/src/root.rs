@@ -1,5 +1,7 @@
 //! The steps that build a box's private root: what is not granted does not exist.
 
+pub(crate) mod overlay;
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -57,7 +59,7 @@ pub(crate) fn plan(
     steps.push(Step::Link { path: "/var/run".into(), target: "/run".into() });
     identity(policy, &mut steps)?;
     for part in &layout.placements {
-        if placed(part, &mut steps) == Access::Write {
+        if placed(part, facts, &mut steps) == Access::Write {
             writable.push(part.target.clone());
         }
     }
@@ -69,12 +71,8 @@ pub(crate) fn plan(
     Ok(Root { steps, writable, copies })
 }
 
-/// Where the layers of an overlay stand until it is mounted: in memory, for the root itself may be
-/// one that was made before.
-const LAYERS: &str = "/run/.layers";
-
 /// Mounts a part of the box; yields whether the box may write there.
-fn placed(part: &Placement, steps: &mut Vec<Step>) -> Access {
+fn placed(part: &Placement, facts: &HostFacts, steps: &mut Vec<Step>) -> Access {
     let target = part.target.clone();
     match &part.source {
         Source::Directory { path, access } => {
@@ -83,29 +81,10 @@ fn placed(part: &Placement, steps: &mut Vec<Step>) -> Access {
             *access
         }
         Source::Overlay { lowers, area } => {
-            steps.extend(overlay(lowers, area, target));
+            steps.extend(overlay::steps(facts, lowers, area, target));
             Access::Write
         }
     }
-}
-
-/// Mounts layers at places of their own, so that the overlay's options name these and no path of
-/// the host, and then the overlay, which unmounts them.
-pub(crate) fn overlay(lowers: &[PathBuf], area: &Path, target: PathBuf) -> Vec<Step> {
-    let kind = BindKind::Layer;
-    let place = |name: String| Path::new(LAYERS).join(name);
-    let mut steps = Vec::new();
-    let mut places = Vec::new();
-    for (number, source) in lowers.iter().enumerate() {
-        let (source, target) = (source.clone(), place(number.to_string()));
-        places.push(target.clone());
-        steps.push(Step::Bind { source, target, access: Access::Read, kind });
-    }
-    let (source, written) = (area.to_owned(), place("written".to_owned()));
-    let (access, kind) = (Access::Write, BindKind::Directory);
-    steps.push(Step::Bind { source, target: written.clone(), access, kind });
-    steps.push(Step::Overlay { target, lowers: places, area: written });
-    steps
 }
 
 /// Places of the box's own: no grant may stand at or above them.

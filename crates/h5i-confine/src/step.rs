@@ -99,14 +99,17 @@ pub enum Step {
         /// What stands there.
         kind: BindKind,
     },
-    /// Show several mounted directories as one, and unmount what it was made of.
+    /// Show several directories as one.
     Overlay {
         /// Where.
         target: PathBuf,
-        /// Directories in the box that are only read, the one that hides the others first.
+        /// Directories that are only read, the one that hides the others first.
         lowers: Vec<PathBuf>,
-        /// The directory in the box whose `upper` receives what is written.
+        /// The directory whose `upper` receives what is written.
         area: PathBuf,
+        /// The directory of the host that they are named below; `None` when they are mounted in the
+        /// box, beside each other, and unmounted together once they are shown as one.
+        base: Option<PathBuf>,
     },
     /// Mount an empty file system in memory.
     Scratch {

@@ -8,14 +8,30 @@ use crate::layout::{OVERLAY_WORK, UPPER};
 use crate::list::Arg;
 
 impl Compiler {
-    /// Mounts the overlay and unmounts its layers: the overlay keeps mounts of its own.
+    /// Mounts the overlay, which keeps mounts of its own of its layers.
     ///
     /// It is volatile: its end does not wait until all that anybody wrote to the host's disk is
     /// there, and `fsync` in the box does not wait either. The kernel writes back as ever.
-    pub(super) fn overlay(&mut self, target: &Path, lowers: &[PathBuf], area: &Path) {
+    pub(super) fn overlay(
+        &mut self,
+        target: &Path,
+        lowers: &[PathBuf],
+        area: &Path,
+        base: Option<&Path>,
+    ) {
         self.directory(target);
+        if let Some(base) = base {
+            // The kernel takes names that begin nowhere from the working directory.
+            let base = self.find_on_host(base);
+            self.list.call(libc::SYS_fchdir, &[Arg::Slot(base)]);
+            self.list.close(base);
+        }
+        let named = |path: &Path| match base {
+            Some(base) => path.strip_prefix(base).unwrap_or(path).to_owned(),
+            None => path.to_owned(),
+        };
         // The mark that the last session's overlay was volatile: it would forbid this one.
-        let marks = area.join(OVERLAY_WORK).join("work/incompat");
+        let marks = named(area).join(OVERLAY_WORK).join("work/incompat");
         for (mark, flags) in [("volatile/dirty", 0), ("volatile", libc::AT_REMOVEDIR)] {
             let mark = self.path(marks.join(mark));
             let flags = Arg::Value(u64::from(flags.unsigned_abs()));
@@ -26,11 +42,11 @@ impl Compiler {
             if number > 0 {
                 options.push(b':');
             }
-            options.extend_from_slice(lower.as_os_str().as_bytes());
+            options.extend_from_slice(named(lower).as_os_str().as_bytes());
         }
         for (option, name) in [(",upperdir=", UPPER), (",workdir=", OVERLAY_WORK)] {
             options.extend_from_slice(option.as_bytes());
-            options.extend_from_slice(area.join(name).as_os_str().as_bytes());
+            options.extend_from_slice(named(area).join(name).as_os_str().as_bytes());
         }
         let kind = Arg::Data(self.list.string(b"overlay"));
         let options = Arg::Data(self.list.string(&options));
@@ -39,21 +55,22 @@ impl Compiler {
         self.mounted.insert(target);
         let target = self.path(target);
         self.list.call(libc::SYS_mount, &[kind, target, kind, flags, options]);
-        for place in lowers.iter().map(PathBuf::as_path).chain([area]) {
-            self.leave(place);
-            self.made.remove(place);
-            self.mounted.remove(place);
-        }
-        if let Some(above) = area.parent() {
-            self.made.remove(above);
-            let above = self.path(above);
-            let remove = Arg::Value(libc::AT_REMOVEDIR as u64);
-            self.list.call(libc::SYS_unlinkat, &[AT_FDCWD, above, remove]);
+        match (base, area.parent()) {
+            (Some(_), _) => {
+                let root = self.path("/");
+                self.list.call(libc::SYS_chdir, &[root]);
+            }
+            (None, Some(above)) => self.leave(above),
+            (None, None) => {}
         }
     }
 
-    /// Unmounts what stands at `path` and removes the directory.
+    /// Unmounts what stands at and below `path`, and removes the directory.
     fn leave(&mut self, path: &Path) {
+        for set in [&mut self.made, &mut self.mounted] {
+            set.remove_below(path);
+            set.remove(path);
+        }
         let path = self.path(path);
         let detach = Arg::Value(libc::MNT_DETACH as u64);
         self.list.call(libc::SYS_umount2, &[path, detach]);

@@ -59,8 +59,8 @@ impl RunHandle {
         TerminalModes::of(self.terminal()?)
     }
 
-    /// Gives up what has not reached its receiver yet, once the run has ended: [`Run::finish`](crate::Run::finish)
-    /// returns without it.
+    /// Gives up what has not reached its receiver yet, once the run has ended:
+    /// [`Run::finish`](crate::Run::finish) returns without it.
     pub fn abandon_output(&self) {
         self.output.abandon();
     }
