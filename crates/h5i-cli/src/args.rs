@@ -1,6 +1,7 @@
 //! The grammar of the command line. Parsing validates words and does nothing else: it opens no file
 //! and asks nothing of the host.
 
+mod apply;
 mod box_verbs;
 mod making;
 mod policy_verbs;
@@ -17,14 +18,17 @@ use clap_complete::Shell;
 
 use crate::failure::{Failure, Kind};
 
+pub use apply::{ApplyArgs, Destination};
 pub use box_verbs::{
     BoxVerb, CreateArgs, DiffArgs, DiffForm, ExplainArgs, ExportArgs, GcArgs, ListArgs, LogArgs,
     ProbeArgs, RmArgs, RunInArgs, ShellArgs, StatusArgs,
 };
 pub use making::{After, BaseArgs, LayoutArgs, PolicyArgs, RunArgs};
 pub use policy_verbs::{CheckArgs, PolicyDiffArgs, PolicyVerb, ProfileArgs};
-pub use receipt_verbs::{ReceiptVerb, VerifyArgs};
-pub use values::{Assignment, AssignmentError, Lane, ProfileName, ValueError, WorkspaceChoice};
+pub use receipt_verbs::{PurgeArgs, ReceiptListArgs, ReceiptVerb, ShowArgs, VerifyArgs};
+pub use values::{
+    Assignment, AssignmentError, Lane, ProfileName, Since, ValueError, WorkspaceChoice,
+};
 
 /// A disposable development environment for coding agents, inside one boundary.
 ///
@@ -59,7 +63,7 @@ pub enum Verb {
     /// Show, check and compare policies
     #[command(subcommand)]
     Policy(PolicyVerb),
-    /// Check what was exported
+    /// Check what was exported, and look after the receipts of removed boxes
     #[command(subcommand)]
     Receipt(ReceiptVerb),
     /// Print the completion script of a shell

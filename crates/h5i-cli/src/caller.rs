@@ -49,6 +49,16 @@ impl Caller {
         self.surroundings.uid == 0
     }
 
+    /// A directory for temporary files: h5i's own where it is there, else the system's.
+    #[must_use]
+    pub fn scratch(&self) -> PathBuf {
+        let own = self.store.objects_dir();
+        if own.is_dir() {
+            return own;
+        }
+        self.surroundings.absolute("TMPDIR").unwrap_or_else(|| Path::new("/tmp")).to_owned()
+    }
+
     /// The repository that the directory lies in.
     ///
     /// # Errors

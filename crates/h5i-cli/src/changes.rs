@@ -1,7 +1,8 @@
 //! What a box changed against its base, as the gate sees it.
 
 use h5i_export::{
-    Base, Change, ChangeKind, Export, ReviewError, Reviewed, Secrets, When, attention_of,
+    Base, Change, ChangeKind, Export, RefusalRule, ReviewError, Reviewed, Secrets, When,
+    attention_of,
 };
 use h5i_policy::{Pattern, ResolvedPolicy};
 use serde_json::{Value, json};
@@ -155,9 +156,13 @@ pub(crate) fn review_failure(error: &ReviewError) -> Failure {
                 .iter()
                 .map(|r| json!({ "path": JsonBytes(r.path.clone()), "why": r.to_string() }))
                 .collect();
-            Failure::new(Kind::Refused, error)
-                .hint("change or remove them in the box, then export again")
-                .detail("refused", list)
+            let secrets = refusals.iter().all(|r| matches!(r.rule, RefusalRule::Secret { .. }));
+            let hint = if secrets {
+                "remove them in the box, or --allow-secrets if they are meant to leave"
+            } else {
+                "change or remove them in the box, then export again"
+            };
+            Failure::new(Kind::Refused, error).hint(hint).detail("refused", list)
         }
         ReviewError::TooManyFiles { .. } | ReviewError::TooManyBytes { .. } => {
             Failure::new(Kind::Limit, error)

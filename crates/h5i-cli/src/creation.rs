@@ -13,6 +13,7 @@ use crate::failure::{Failure, Kind};
 use crate::path_error::{Action, PathError};
 use crate::policy_source::{Sourced, source_policy};
 use crate::receipt_log::ReceiptLog;
+use crate::reviewed_start::ReviewedStart;
 use crate::store::{
     BaseRecord, BoxDraft, BoxId, BoxLock, BoxName, FROZEN_POLICY, HostId, Manifest, Scope,
     StoredBox, WorkspaceKind,
@@ -60,11 +61,18 @@ pub struct Created {
 /// A failure that says what was asked, why it did not happen, and what to do.
 pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
     let spec = wish.base.spec();
-    let repository = repository_of(caller, &spec)?;
-    let base = match &repository {
+    let reviewed = ReviewedStart::of(caller, &spec)?;
+    let repository = match &reviewed {
+        Some(start) => Some(start.open()?),
+        None => repository_of(caller, &spec)?,
+    };
+    let mut base = match &repository {
         Some(repository) => repository.pin(&spec)?,
         None => PinnedBase::empty(),
     };
+    if let Some(start) = &reviewed {
+        start.describe(&mut base);
+    }
     let of_base = repository.as_ref().map(|repository| (repository, &base));
     let Sourced { resolved, toolchains } = source_policy(caller, of_base, wish.policy)?;
     let policy = &resolved.policy;
@@ -79,13 +87,17 @@ pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
             &box_plan::layout(&caller.store, &PathBuf::from("/"), &[], &[], id),
         )?;
     }
-    let scope = match (&spec, &repository) {
+    if let Some(start) = &reviewed {
+        start.check_history(policy.history)?;
+    }
+    let home = reviewed.as_ref().map_or(repository.as_ref(), ReviewedStart::home);
+    let scope = match (&spec, home) {
         (BaseSpec::Empty | BaseSpec::Clone(_), _) | (_, None) => Scope::None,
         (_, Some(repository)) => repository.scope(),
     };
     let origin = match &scope {
         Scope::None => None,
-        _ => repository.as_ref().map(HostRepository::origin),
+        _ => home.map(HostRepository::origin),
     };
     let mut draft = caller.store.draft(&scope, wish.name, origin.as_ref())?;
     let host_id = match caller.is_root() && policy.tier > Tier::Workspace {
@@ -102,7 +114,10 @@ pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
     };
     let laid = place.fill(&mut draft)?;
     link_caches(&draft, &toolchains.links, host_id)?;
-    let manifest = place.manifest(&draft, &laid, &resolved.profile, wish.purpose)?;
+    let mut manifest = place.manifest(&draft, &laid, &resolved.profile, wish.purpose)?;
+    if let Some(start) = reviewed {
+        start.name_parent(&mut manifest);
+    }
     draft.write_host_file(FROZEN_POLICY, policy.canonical_json().as_bytes())?;
     let json = manifest.to_json().map_err(|e| Failure::new(Kind::Internal, &e))?;
     ReceiptLog::begin(&draft.host_dir(), &json, &manifest)?;
@@ -271,6 +286,7 @@ impl Place<'_> {
             history: self.history(),
             objects: vec![objects.key.clone()],
             plan,
+            parent: None,
             host_id: self.host_id,
         })
     }

@@ -8,6 +8,7 @@
 //! - [`args`] and [`command_line`]: the grammar of the command line, and the program on top of it.
 #![forbid(unsafe_code)]
 
+mod archive;
 pub mod args;
 pub mod box_plan;
 pub mod caller;
@@ -16,11 +17,17 @@ pub mod command_line;
 pub mod creation;
 pub mod envelope;
 pub mod failure;
+mod inside;
 pub mod json_bytes;
+mod origin;
+mod pager;
 mod passing;
+mod patch_text;
 mod path_error;
+mod person;
 pub mod policy_source;
 pub mod receipt_log;
+mod reviewed_start;
 pub mod running;
 mod shown;
 pub mod store;

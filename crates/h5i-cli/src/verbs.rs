@@ -1,5 +1,7 @@
 //! What each verb does, and how it answers.
 
+mod apply;
+mod archive;
 mod create;
 mod diff;
 mod explain;
@@ -16,6 +18,8 @@ mod shell;
 mod status;
 mod summary;
 
+pub(crate) use apply::land_failure;
+pub(crate) use receipt::mismatch;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -99,6 +103,7 @@ pub(crate) fn perform(cli: &Cli) -> Result<Answer, Refusal> {
             BoxVerb::Gc(_) => housekeeping::collect(&caller()?)?,
             BoxVerb::Probe(args) => probe::probe(&caller()?, args)?,
             BoxVerb::Diff(args) => diff::diff(&caller()?, args)?,
+            BoxVerb::Apply(args) => apply::apply(&caller()?, args)?,
             BoxVerb::Export(args) => export::export(&caller()?, args)?,
         },
         Verb::Policy(verb) => match verb {
@@ -107,7 +112,12 @@ pub(crate) fn perform(cli: &Cli) -> Result<Answer, Refusal> {
             PolicyVerb::Digest(args) => policy::digest(&caller()?, args)?,
             PolicyVerb::Diff(args) => policy::diff(&caller()?, args)?,
         },
-        Verb::Receipt(ReceiptVerb::Verify(args)) => receipt::verify(&caller()?, args)?,
+        Verb::Receipt(verb) => match verb {
+            ReceiptVerb::Verify(args) => receipt::verify(&caller()?, args)?,
+            ReceiptVerb::Ls(_) => archive::list(&caller()?)?,
+            ReceiptVerb::Show(args) => archive::show(&caller()?, args)?,
+            ReceiptVerb::Purge(args) => archive::purge(&caller()?, args)?,
+        },
         Verb::Completions { shell } => {
             let script = String::from_utf8_lossy(&Cli::completions(*shell)).into_owned();
             Answer::new((), script)?

@@ -42,3 +42,5 @@ pub use standing::Standing;
 pub(crate) use tree_record::TreeRecord;
 pub use visible_tree::HiddenPaths;
 pub use working_tree::WorkingTreeError;
+
+pub(crate) use tree_writer::write_commit_of;

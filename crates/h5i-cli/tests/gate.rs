@@ -116,7 +116,7 @@ fn a_whole_bundle_is_verified_and_each_changed_file_is_named(desk: &Desk) {
     let whole = desk.h5i(&["receipt", "verify", out_text]);
     assert!(whole.status.success(), "{whole:?}");
     assert!(text(&whole.stdout).contains("gives the named tree"));
-    for name in ["patch.diff", "report.md", "receipt.json", "bundle.json"] {
+    for name in ["patch.diff", "report.md", "report.html", "receipt.json", "bundle.json"] {
         let path = out.join(name);
         let original = fs::read(&path).unwrap();
         let mut changed = original.clone();

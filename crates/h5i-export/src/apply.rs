@@ -10,16 +10,19 @@ mod header;
 mod hunk;
 mod lines;
 mod places;
+mod sections;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufRead};
 
 use git2::{FileMode, ObjectType, Oid};
 
 pub(crate) use edits::{Edit, Edits};
 use header::Header;
 use lines::Lines;
+pub(crate) use sections::{FILE, Sections};
 
 use crate::escape::Escaped;
 use crate::store::{Store, StoreError};
@@ -38,6 +41,9 @@ pub enum PatchError {
         /// What is wrong.
         fault: PatchFault,
     },
+    /// The patch can't be read.
+    #[error("can't read the patch")]
+    Read(#[from] io::Error),
     /// The objects can't be used.
     #[error("can't use the objects of the base")]
     Store(#[from] StoreError),
@@ -83,31 +89,30 @@ pub enum PatchFault {
     Twice,
 }
 
-/// The tree that `patch` gives when it is applied to `base`.
+/// What becomes of the objects that a patch makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// They are written to the store.
+    Objects,
+    /// They are named and forgotten.
+    Ids,
+}
+
+/// The tree that `patch` gives when it is applied to `base`. The patch of one file at a time is in
+/// memory.
 ///
 /// # Errors
 /// [`PatchError`] with the first line that does not fit.
-pub(crate) fn apply(store: &Store, base: Oid, patch: &[u8]) -> Result<Oid, PatchError> {
-    let mut lines = Lines::new(patch);
-    let mut state = State { store, base, removed: BTreeSet::new(), placed: BTreeMap::new() };
-    while !lines.at_end() {
-        let mut path = Vec::new();
-        let line = lines.number();
-        if let Err(error) = state.file(&mut lines, &mut path) {
-            return Err(match error {
-                // What is only known at the end of a file's patch is told of its beginning.
-                Fault::At(fault)
-                    if matches!(
-                        fault,
-                        PatchFault::Hunk | PatchFault::Context | PatchFault::Binary
-                    ) =>
-                {
-                    PatchError::Line { line: lines.number(), path, fault }
-                }
-                Fault::At(fault) => PatchError::Line { line, path, fault },
-                Fault::Store(error) => PatchError::Store(error),
-            });
-        }
+pub(crate) fn apply(
+    store: &Store,
+    base: Oid,
+    patch: impl BufRead,
+    keep: Keep,
+) -> Result<Oid, PatchError> {
+    let mut state = State { store, base, keep, removed: BTreeSet::new(), placed: BTreeMap::new() };
+    for section in Sections::new(patch) {
+        let section = section?;
+        state.section(&mut Lines::new(&section.text, section.line))?;
     }
     if let Some(placed) = places::first_taken(&state)? {
         let (line, path) = (placed.line, placed.path.clone());
@@ -120,7 +125,10 @@ pub(crate) fn apply(store: &Store, base: Oid, patch: &[u8]) -> Result<Oid, Patch
     for Placed { path, id, mode, .. } in state.placed.values() {
         edits.add(path, Edit::Set(*id, *mode));
     }
-    Ok(edits.apply(store, Some(base))?)
+    Ok(match keep {
+        Keep::Objects => edits.apply(store, Some(base))?,
+        Keep::Ids => edits.id(store, Some(base))?,
+    })
 }
 
 /// A fault whose line is known to the caller.
@@ -144,6 +152,7 @@ impl From<StoreError> for Fault {
 struct State<'s> {
     store: &'s Store,
     base: Oid,
+    keep: Keep,
     removed: BTreeSet<Vec<u8>>,
     /// By path.
     placed: BTreeMap<Vec<u8>, Placed>,
@@ -169,6 +178,30 @@ enum Origin {
 }
 
 impl State<'_> {
+    /// Applies the patches of a part; there is one, unless something stands where it may not.
+    fn section(&mut self, lines: &mut Lines<'_>) -> Result<(), PatchError> {
+        while !lines.at_end() {
+            let mut path = Vec::new();
+            let line = lines.number();
+            if let Err(error) = self.file(lines, &mut path) {
+                return Err(match error {
+                    // What is only known at the end of a file's patch is told of its beginning.
+                    Fault::At(fault)
+                        if matches!(
+                            fault,
+                            PatchFault::Hunk | PatchFault::Context | PatchFault::Binary
+                        ) =>
+                    {
+                        PatchError::Line { line: lines.number(), path, fault }
+                    }
+                    Fault::At(fault) => PatchError::Line { line, path, fault },
+                    Fault::Store(error) => PatchError::Store(error),
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// Applies the patch of one file.
     fn file(&mut self, lines: &mut Lines<'_>, path: &mut Vec<u8>) -> Result<(), Fault> {
         let line = lines.number();
@@ -190,7 +223,12 @@ impl State<'_> {
             }
             return self.remove(header.old_path);
         }
-        let id = self.store.write(ObjectType::Blob, &new)?;
+        let id = match self.keep {
+            Keep::Objects => self.store.write(ObjectType::Blob, &new)?,
+            Keep::Ids => {
+                Oid::hash_object(ObjectType::Blob, &new).map_err(StoreError::git("hash a file"))?
+            }
+        };
         match header.new_id {
             Some(expected) if expected != id => return Err(PatchFault::Result.into()),
             None if new != old => return Err(PatchFault::Header.into()),

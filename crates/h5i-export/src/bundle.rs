@@ -10,20 +10,26 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
+use crate::report::Completeness;
 
-pub use verify::{Applied, Verified, VerifyError, verify_bundle};
+pub use verify::{Applied, Verified, VerifyError, verify_bundle, verify_receipt};
 pub use write::{BundleError, BundleInput, Existing, write_bundle};
 
 /// The version of the bundle that this crate writes and reads.
 pub const BUNDLE_VERSION: u32 = 1;
 
+/// The JSON Schema (draft 2020-12) of bundle.json.
+pub const BUNDLE_SCHEMA: &str = include_str!("../schema/bundle.schema.json");
+
 /// The patch, for `git apply --index`.
 pub const PATCH: &str = "patch.diff";
 /// The report.
 pub const REPORT: &str = "report.md";
+/// The same report as one page for a browser.
+pub const PAGE: &str = "report.html";
 /// The receipt.
 pub const RECEIPT: &str = "receipt.json";
-/// The digests of the other three; its own digest names the bundle.
+/// The digests of the other four; its own digest names the bundle.
 pub const INDEX: &str = "bundle.json";
 
 /// What bundle.json says. Unknown fields are refused.
@@ -42,6 +48,8 @@ pub struct BundleIndex {
     pub base_tree: String,
     /// The tree that the patch gives, in hex.
     pub tree: String,
+    /// Whether a run was stopped or cut off before the export.
+    pub completeness: Completeness,
     /// The digest of each other file by its name.
     pub files: BTreeMap<String, Digest>,
 }

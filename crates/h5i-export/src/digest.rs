@@ -34,6 +34,11 @@ impl Digest {
         Ok(Self(hash.finalize().into()))
     }
 
+    /// The digest that a hash has come to.
+    pub(crate) fn of_hash(hash: Sha256) -> Self {
+        Self(hash.finalize().into())
+    }
+
     /// The 32 bytes.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {

@@ -101,7 +101,7 @@ impl Fixture {
         let clone = tempfile::tempdir_in(self.dir.path()).expect("a directory");
         git(self.dir.path(), &["clone", "-q", "host", clone.path().to_str().expect("text")], b"");
         if !reviewed.patch.is_empty() {
-            git(clone.path(), &["apply", "--index", "-"], &reviewed.patch);
+            git(clone.path(), &["apply", "--index", "-"], &reviewed.patch.to_vec().expect("reads"));
         }
         let tree = String::from_utf8(git(clone.path(), &["write-tree"], b"")).expect("hex");
         assert_eq!(tree.trim(), reviewed.tree.to_string());

@@ -16,7 +16,7 @@
 //! let reviewed = Export::new(base, ExportPolicy::default(), Path::new("host/scratch"))
 //!     .read(TreeSource::checkout(Path::new("box/work"))?)?
 //!     .review()?;
-//! std::fs::write("patch.diff", &reviewed.patch)?;
+//! std::fs::write("patch.diff", reviewed.patch.to_vec()?)?;
 //! # Ok(())
 //! # }
 //! ```
@@ -28,37 +28,48 @@ mod digest;
 mod escape;
 #[cfg(test)]
 mod fixture;
+#[doc(hidden)]
+pub mod fuzzing;
+mod home;
 mod ignore;
+mod landing;
 mod log;
+mod patch_text;
 mod path;
 mod receipt;
 mod record;
 mod report;
 mod review;
+#[cfg(test)]
+mod schema;
 mod secret;
 mod store;
 mod tree;
 
 pub use apply::{PatchError, PatchFault};
 pub use bundle::{
-    Applied, BUNDLE_VERSION, BundleError, BundleIndex, BundleInput, Existing, INDEX, PATCH,
-    RECEIPT, REPORT, Verified, VerifyError, verify_bundle, write_bundle,
+    Applied, BUNDLE_SCHEMA, BUNDLE_VERSION, BundleError, BundleIndex, BundleInput, Existing, INDEX,
+    PAGE, PATCH, RECEIPT, REPORT, Verified, VerifyError, verify_bundle, verify_receipt,
+    write_bundle,
 };
 pub use digest::{Digest, DigestFormError};
 pub use escape::Escaped;
+pub use home::{HomeError, HomeFinding, home_findings};
+pub use landing::{LandError, Landing, Merged, Message};
 pub use log::{
     AppendError, ChainError, ChainFault, ChainHead, Line, LogReader, LogWriter, MAX_LINE,
     OpenError, Opened, ReadError, verify_chain,
 };
+pub use patch_text::PatchText;
 pub use path::{
     ExportPath, ExportPathError, MAX_DEPTH, MAX_NAME, MAX_PATH, NameClash, NameSet, PathRule,
 };
-pub use receipt::{RECEIPT_VERSION, Receipt};
+pub use receipt::{RECEIPT_SCHEMA, RECEIPT_VERSION, Receipt};
 pub use record::{
     Argv, ByteText, Event, Lane, Outcome, RECORD_VERSION, Record, RecordError, Timestamp,
     TimestampFormError,
 };
-pub use report::{Mechanism, MechanismState, ReportInput};
+pub use report::{Completeness, Mechanism, MechanismState, ReportInput};
 pub use review::{
     Attention, Change, ChangeKind, Export, Flag, FlagKind, LeftBehind, MachineCode, Proposal,
     Refusal, RefusalRule, ReviewError, Reviewed, Secrets, When, attention_of, machine_code,

@@ -11,6 +11,9 @@ use crate::report::{Mechanism, ReportInput};
 /// The version of the receipt that this crate writes and reads.
 pub const RECEIPT_VERSION: u32 = 1;
 
+/// The JSON Schema (draft 2020-12) of receipt.json and of the records in it.
+pub const RECEIPT_SCHEMA: &str = include_str!("../schema/receipt.schema.json");
+
 /// The receipt of a box at one export. Unknown fields are refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -43,12 +46,22 @@ pub struct Receipt {
     pub patch: Digest,
     /// The digest of report.md.
     pub report: Digest,
+    /// The digest of report.html.
+    pub page: Digest,
     /// The digest of the box's manifest, which the first record follows.
     pub manifest: Digest,
     /// Where the log ended.
     pub head: ChainHead,
     /// Every record of the log up to then.
     pub records: Vec<Record>,
+}
+
+/// The digests of the files that a receipt vouches for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Digests {
+    pub(crate) patch: Digest,
+    pub(crate) report: Digest,
+    pub(crate) page: Digest,
 }
 
 impl Receipt {
@@ -58,7 +71,7 @@ impl Receipt {
         policy_text: &str,
         manifest: Digest,
         head: ChainHead,
-        (patch, report): (Digest, Digest),
+        Digests { patch, report, page }: Digests,
     ) -> Self {
         Self {
             v: RECEIPT_VERSION,
@@ -74,6 +87,7 @@ impl Receipt {
             not_enforced: input.not_enforced.to_vec(),
             patch,
             report,
+            page,
             manifest,
             head,
             records: input.records.to_vec(),

@@ -3,7 +3,7 @@
 mod byte_text;
 mod event;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod timestamp;
 
 use serde::{Deserialize, Serialize};
@@ -103,7 +103,12 @@ impl Serialize for Record {
 impl<'de> Deserialize<'de> for Record {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let fields = serde_json::Map::deserialize(deserializer)?;
-        Self::from_fields(fields).map_err(serde::de::Error::custom)
+        let record = Self::from_fields(fields.clone()).map_err(serde::de::Error::custom)?;
+        // A kind without fields would let any field pass, and an optional one `null`.
+        match serde_json::to_value(&record) {
+            Ok(serde_json::Value::Object(written)) if written == fields => Ok(record),
+            _ => Err(serde::de::Error::custom(RecordError::NotCanonical)),
+        }
     }
 }
 

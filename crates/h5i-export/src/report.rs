@@ -1,7 +1,10 @@
 //! The report that a person reads before deciding.
 
+mod content;
 mod findings;
+mod html;
 mod markdown;
+mod phrase;
 mod runs;
 #[cfg(test)]
 mod tests;
@@ -10,6 +13,9 @@ mod text;
 use h5i_policy::Tier;
 use serde::{Deserialize, Serialize};
 
+pub use runs::Completeness;
+
+use crate::home::HomeFinding;
 use crate::record::Record;
 use crate::review::Reviewed;
 
@@ -26,6 +32,12 @@ pub struct ReportInput<'a> {
     pub profile: &'a str,
     /// The digest of the resolved policy, as the policy gives it.
     pub policy: &'a str,
+    /// What the box is for, as the person said it.
+    pub purpose: Option<&'a str>,
+    /// What the box could reach, in words that follow "the box could reach".
+    pub network: &'a str,
+    /// What in the box's home acts at the next start.
+    pub home: &'a [HomeFinding],
     /// Every record of the log, in order.
     pub records: &'a [Record],
     /// Each mechanism and whether it was on.
@@ -65,6 +77,14 @@ impl ReportInput<'_> {
     /// The report as Markdown: most urgent first, everything from the box inert and redacted.
     #[must_use]
     pub fn to_markdown(&self) -> String {
-        markdown::write(self)
+        markdown::write(&content::content(self))
+    }
+
+    /// The same as one HTML page with the patch at its end. It loads nothing and runs nothing; it is
+    /// made for light and dark, for narrow screens and for paper. Of a large patch it shows a part
+    /// and says so.
+    #[must_use]
+    pub fn to_html(&self) -> String {
+        html::write(&content::content(self), self)
     }
 }

@@ -2,9 +2,9 @@
 
 mod attention;
 mod compare;
-mod links;
+pub(crate) mod links;
 mod machine_code;
-mod patch;
+pub(crate) mod patch;
 mod refusal;
 mod reviewed;
 #[cfg(test)]

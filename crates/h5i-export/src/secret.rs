@@ -64,7 +64,11 @@ const SHAPES: &[Shape] = &[
 ];
 
 const KEY_BEGIN: &[u8] = b"-----BEGIN ";
-const KEY_END: &[u8] = b"PRIVATE KEY-----";
+const KEY_END: &[u8] = b"-----";
+/// What a key calls itself between its two marks.
+const KEY_NAMES: [&[u8]; 2] = [b"PRIVATE KEY", b"PRIVATE KEY BLOCK"];
+/// The longest such name that is looked at, in bytes.
+const MAX_KEY_NAME: usize = 64;
 
 /// One secret that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,13 +130,20 @@ fn secret_at(content: &[u8], start: usize) -> Option<(&'static str, usize)> {
     ) {
         return None;
     }
-    if rest.starts_with(KEY_BEGIN) {
-        let head = &rest[..rest.len().min(80)];
-        let at = head.windows(KEY_END.len()).position(|window| window == KEY_END)?;
-        return Some(("private key", start + at + KEY_END.len()));
+    if let Some(after) = rest.strip_prefix(KEY_BEGIN) {
+        // `RSA `, `OPENSSH `, `ENCRYPTED ` or nothing, then the words of a private key.
+        let kind = |byte: &u8| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b' ');
+        let length = after.iter().take(MAX_KEY_NAME).take_while(|byte| kind(byte)).count();
+        let name = &after[..length];
+        let end = start + KEY_BEGIN.len() + length;
+        let is_key = KEY_NAMES.iter().any(|key| name.ends_with(key));
+        return (is_key && after[length..].starts_with(KEY_END))
+            .then_some(("private key", end + KEY_END.len()));
     }
-    // A word that only happens to contain the prefix is not one.
-    if start.checked_sub(1).and_then(|at| content.get(at)).copied().is_some_and(word) {
+    // A word that only happens to contain the prefix is not one; the letter of an escape, as in
+    // `\n`, belongs to no word.
+    let before = |back: usize| start.checked_sub(back).and_then(|at| content.get(at)).copied();
+    if before(1).is_some_and(word) && before(2) != Some(b'\\') {
         return None;
     }
     SHAPES.iter().find_map(|shape| {
@@ -163,9 +174,28 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_after_an_escape_is_found_and_one_after_a_letter_is_not() {
+        let secret = format!("ghp_{}", "A1b2".repeat(9));
+        for (text, found) in [
+            (format!("printf 'x\\n{secret}'"), 1),
+            (format!("\"a\\t{secret}\""), 1),
+            (format!("n{secret}"), 0),
+        ] {
+            assert_eq!(find_secrets(text.as_bytes()).count(), found, "{text}");
+        }
+    }
+
+    #[test]
     fn a_private_key_is_found_by_its_first_line() {
-        let text = format!("x\n{}OPENSSH {}\nabc", "-----BEGIN ", "PRIVATE KEY-----");
-        assert_eq!(find_secrets(text.as_bytes()).map(|found| found.line).collect::<Vec<_>>(), [2]);
+        for kind in ["", "OPENSSH ", "RSA ", "ENCRYPTED ", "EC "] {
+            let text = format!("x\n{}{kind}{}\nabc", "-----BEGIN ", "PRIVATE KEY-----");
+            let lines: Vec<_> = find_secrets(text.as_bytes()).map(|found| found.line).collect();
+            assert_eq!(lines, [2], "{text}");
+        }
+        let block = format!("{}PGP {}", "-----BEGIN ", "PRIVATE KEY BLOCK-----");
+        assert_eq!(redact(block.as_bytes()), b"[redacted: private key]");
+        let no_key = format!("{}RSA and {}", "-----BEGIN ", "PRIVATE KEY-----");
+        assert_eq!(redact(no_key.as_bytes()), no_key.as_bytes());
     }
 
     #[test]

@@ -62,6 +62,9 @@ pub enum StoreError {
     /// The base borrows from more object directories than are followed.
     #[error("the base borrows from more than {MAX_ALTERNATES} object directories")]
     TooManyAlternates,
+    /// The patch can't be kept.
+    #[error("can't write the patch to a temporary file")]
+    Patch(#[source] io::Error),
     /// libgit2 failed.
     #[error("can't {operation}")]
     Git {
@@ -112,6 +115,15 @@ impl std::fmt::Debug for Store {
 impl Store {
     /// Opens the base and makes the quarantine in `scratch`, a directory of the host.
     pub(crate) fn open(base: &Base, scratch: &Path) -> Result<Self, StoreError> {
+        Self::open_beside(base, None, scratch)
+    }
+
+    /// The same, with another object directory of the host to read from.
+    pub(crate) fn open_beside(
+        base: &Base,
+        beside: Option<&Path>,
+        scratch: &Path,
+    ) -> Result<Self, StoreError> {
         let quarantine = tempfile::Builder::new()
             .prefix("quarantine-")
             .tempdir_in(scratch)
@@ -127,7 +139,7 @@ impl Store {
         };
         write("HEAD", b"ref: refs/heads/none\n")?;
         write("config", b"[core]\n\trepositoryformatversion = 0\n\tbare = true\n")?;
-        write("objects/info/alternates", &alternates(&base.objects)?)?;
+        write("objects/info/alternates", &alternates(&base.objects, beside)?)?;
         // Opened as a repository only for its object database with a place to write.
         let opened = Repository::open_bare(root).map_err(StoreError::git("open the quarantine"))?;
         let odb = opened.odb().map_err(StoreError::git("open the objects of the base"))?;
@@ -190,10 +202,11 @@ fn empty_tree() -> Result<Oid, StoreError> {
     Oid::hash_object(ObjectType::Tree, b"").map_err(StoreError::git("hash the empty tree"))
 }
 
-/// The object directories that `objects` reaches, one a line. Flat, because libgit2 follows a
+/// The object directories that `objects` and `beside` reach, one a line. Flat, because libgit2 follows a
 /// chain of alternates only five deep.
-fn alternates(objects: &Path) -> Result<Vec<u8>, StoreError> {
+fn alternates(objects: &Path, beside: Option<&Path>) -> Result<Vec<u8>, StoreError> {
     let mut found: Vec<PathBuf> = vec![objects.to_owned()];
+    found.extend(beside.filter(|beside| *beside != objects).map(Path::to_owned));
     let mut lines = Vec::new();
     let mut next = 0;
     while let Some(directory) = found.get(next).cloned() {

@@ -11,6 +11,8 @@ mod document;
 mod env_name;
 mod escape;
 mod explain;
+#[doc(hidden)]
+pub mod fuzzing;
 mod grant;
 mod header_template;
 mod history;

@@ -1,4 +1,5 @@
-//! Tasks of the h5i workspace: `cargo xtask test | bench | soak | builds | examples | tidy`.
+//! Tasks of the h5i workspace: `cargo xtask TASK`, where the task is one of
+//! test, bench, soak, builds, examples, figures, fuzz, round-trips, tidy.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::disallowed_methods,
@@ -9,7 +10,10 @@
 mod bench;
 mod builds;
 mod examples;
+mod figures;
+mod fuzz;
 mod needs;
+mod round_trips;
 mod soak;
 mod test;
 mod tidy;
@@ -25,6 +29,10 @@ usage: cargo xtask TASK
   soak [N [SEED]]  kill h5i at N random moments (200) on each back end; nothing may survive
   builds [N] [python|node|rust]   real builds in a box beside outside, N pairs (5), offline
   examples         run every example as a reader would
+  figures          what an export costs, beside git's own diff: time and peak memory
+  fuzz [--seconds N] [TARGET]…   seeds and mutated inputs through every fuzz target
+  round-trips [--commits N] [REPOSITORY]
+                   box, export, verify and apply for each commit of a history
   tidy             what clippy can't check: file lengths, unsafe, names
 ";
 
@@ -39,6 +47,9 @@ fn main() -> ExitCode {
         Some("builds") => builds::run(&root(), &args[1..]),
         Some("soak") => soak::run(&root(), &args[1..]),
         Some("examples") => examples::run(&root()),
+        Some("figures") => figures::run(&root()),
+        Some("fuzz") => fuzz::run(&root(), &args[1..]),
+        Some("round-trips") => round_trips::run(&root(), &args[1..]),
         Some("tidy") => tidy::run(&root()),
         _ => {
             eprint!("{USAGE}");

@@ -18,6 +18,8 @@ const UNSAFE: [&str; 4] = [
 ];
 /// How unsafe code begins, split for the same reason as the words below.
 const UNSAFE_CODE: [[&str; 2]; 2] = [["unsafe", " {"], ["unsafe", " fn"]];
+/// A table of attempts and the tests that make them.
+const DOORS: &str = "crates/h5i-cli/tests/gate-doors.md";
 /// Words of unfinished work, split so that this file does not hold them.
 const UNFINISHED: [[&str; 2]; 5] =
     [["TO", "DO"], ["FIX", "ME"], ["todo", "!("], ["unimplemented", "!("], ["#[ign", "ore]"]];
@@ -39,12 +41,29 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>> {
         collect(&root.join(top), &mut files)?;
     }
     let mut findings = Vec::new();
+    let mut sources = String::new();
     for file in files {
         let name = file.strip_prefix(&root).unwrap_or(&file).to_string_lossy().into_owned();
         let text = fs::read_to_string(&file).with_context(|| format!("could not read {name}"))?;
         check(&name, &text, &mut findings);
+        sources.push_str(&text);
     }
+    let table =
+        fs::read_to_string(root.join(DOORS)).with_context(|| format!("could not read {DOORS}"))?;
+    check_doors(&table, &sources, &mut findings);
     Ok(findings)
+}
+
+/// Every test that a table names is there.
+fn check_doors(table: &str, sources: &str, findings: &mut Vec<String>) {
+    for line in table.lines().filter(|line| line.starts_with("| ")) {
+        let tests = line.rsplit('|').nth(1).unwrap_or_default();
+        for name in tests.split('`').skip(1).step_by(2) {
+            if !sources.contains(&format!("fn {name}(")) {
+                findings.push(format!("{DOORS}: no test is called {name}"));
+            }
+        }
+    }
 }
 
 fn check(name: &str, text: &str, findings: &mut Vec<String>) {
@@ -115,5 +134,15 @@ mod tests {
         assert_eq!(found("crates/h5i-confine/src/sys/b.rs", concat!("unsafe", " { f() }\n")), 0);
         assert_eq!(found("crates/a/src/b.rs", concat!("// TO", "DO\n")), 1);
         assert_eq!(found("crates/a/src/lib.rs", "mod a;\n"), 1);
+        let doors = |sources: &str| {
+            let mut findings = Vec::new();
+            check_doors(
+                "| | attempt | tests |\n|---|---|---|\n| A | x `y` | `a_test` |\n",
+                sources,
+                &mut findings,
+            );
+            findings.len()
+        };
+        assert_eq!((doors("fn a_test() {}"), doors("fn another() {}")), (0, 1));
     }
 }

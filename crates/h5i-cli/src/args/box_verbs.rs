@@ -7,8 +7,9 @@ use clap::{Args, Subcommand};
 use h5i_policy::{Millis, Tier};
 
 use super::Output;
+use super::apply::ApplyArgs;
 use super::making::{BaseArgs, LayoutArgs, PolicyArgs};
-use super::values::{Assignment, Lane, duration, tier, variable};
+use super::values::{Assignment, Lane, Since, duration, since, tier, variable};
 use crate::store::BoxName;
 
 /// The verbs of boxes.
@@ -39,8 +40,10 @@ pub enum BoxVerb {
     Log(LogArgs),
     /// Answer five questions about a box from what is enforced, then list the steps
     Explain(ExplainArgs),
-    /// Write patch.diff, report.md and receipt.json of a box
+    /// Write patch, report and receipt of a box
     Export(ExportArgs),
+    /// Take a bundle into the repository: as a commit on a new branch, or into the working tree
+    Apply(ApplyArgs),
     /// Remove boxes; their receipts stay in the archive
     Rm(RmArgs),
     /// Remove what crashes left, boxes past their expiry and objects that no box uses
@@ -178,6 +181,9 @@ pub struct LogArgs {
     /// Only what was refused
     #[arg(long)]
     pub denied: bool,
+    /// Only what is not older than this: 15m, or a moment as the log writes it
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    pub since: Option<Since>,
     /// Go on with new records until the session ends
     #[arg(long, short)]
     pub follow: bool,
@@ -207,6 +213,9 @@ pub struct ExportArgs {
     /// Replace what an earlier export wrote there
     #[arg(long)]
     pub force: bool,
+    /// Also a patch that holds what looks like secrets; they are in the patch as they are
+    #[arg(long)]
+    pub allow_secrets: bool,
     /// How to answer.
     #[command(flatten)]
     pub output: Output,

@@ -26,6 +26,9 @@ pub struct BaseArgs {
     /// Start from nothing
     #[arg(long, help_heading = "Base")]
     empty: bool,
+    /// Start from the reviewed tree of a bundle; nothing else of its box comes along
+    #[arg(long, value_name = "DIR", help_heading = "Base")]
+    from_bundle: Option<PathBuf>,
 }
 
 impl BaseArgs {
@@ -35,6 +38,7 @@ impl BaseArgs {
         match self {
             Self { empty: true, .. } => BaseSpec::Empty,
             Self { dirty: true, .. } => BaseSpec::WorkingTree,
+            Self { from_bundle: Some(path), .. } => BaseSpec::Bundle(path.clone()),
             Self { clone: Some(path), .. } => BaseSpec::Clone(path.clone()),
             Self { base: Some(revision), .. } => BaseSpec::Revision(revision.clone()),
             _ => BaseSpec::Head,

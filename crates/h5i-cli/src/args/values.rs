@@ -68,6 +68,9 @@ pub enum ValueError {
     /// Not a span of time.
     #[error("a span of time is a whole number with a unit: 500ms, 90s, 15m, 2h")]
     Duration,
+    /// Not a moment.
+    #[error("a moment is written as the log writes it: 2026-05-01T14:02:11.482913Z")]
+    Moment,
     /// A span of time that ends at once or lasts longer than can be counted.
     #[error("a span of time is at least 1ms and at most 10000h")]
     DurationRange,
@@ -119,6 +122,25 @@ pub(super) fn duration(word: &str) -> Result<Millis, ValueError> {
     match millis {
         Some(millis) if (1..=most).contains(&millis) => Ok(Millis::new(millis)),
         _ => Err(ValueError::DurationRange),
+    }
+}
+
+/// How far back to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Since {
+    /// This long before now.
+    Ago(Millis),
+    /// From this moment on.
+    Moment(h5i_export::Timestamp),
+}
+
+/// A span of time before now, or a moment.
+pub(super) fn since(word: &str) -> Result<Since, ValueError> {
+    match word.parse() {
+        Ok(moment) => Ok(Since::Moment(moment)),
+        Err(_) if word.contains('T') => Err(ValueError::Moment),
+        Err(_) => duration(word).map(Since::Ago),
     }
 }
 

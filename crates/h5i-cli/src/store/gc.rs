@@ -8,7 +8,7 @@ use rustix::fs::FlockOperation;
 use super::box_name::BoxName;
 use super::draft::lock_directory;
 use super::lock::LockError;
-use super::objects::ObjectsKey;
+use super::objects::{ObjectsKey, are_owned};
 use super::removal::{RemoveError, Retain};
 use super::scope::Scope;
 use super::trees::TreeKey;
@@ -191,7 +191,10 @@ impl Store {
         let mut collected = Vec::new();
         for name in names(&self.objects_dir())? {
             if among.is_none() && name.starts_with('.') && name.ends_with(".new") {
-                remove_tree(&self.objects_dir().join(&name))?;
+                let dir = self.objects_dir().join(&name);
+                if !are_owned(&dir)? {
+                    remove_tree(&dir)?;
+                }
                 continue;
             }
             let Ok(key) = ObjectsKey::try_from(name) else { continue };

@@ -79,6 +79,9 @@ pub struct Manifest {
     pub objects: Vec<ObjectsKey>,
     /// The steps of the plan at creation, one line each.
     pub plan: Vec<String>,
+    /// The bundle that the box started from, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentBundle>,
     /// The host id that the box's processes have; only where root made the box.
     pub host_id: Option<HostId>,
 }
@@ -98,6 +101,18 @@ pub struct BaseRecord {
     pub branch: String,
     /// What the person asked for, in words: `HEAD (main)`, `v1.2`, `working tree on main`.
     pub described: String,
+}
+
+/// The bundle whose reviewed tree a box started from, and the box that it came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ParentBundle {
+    /// The name of the box it came from.
+    pub name: BoxName,
+    /// That box's identity.
+    pub id: BoxId,
+    /// The digest of the bundle, `sha256:…`.
+    pub bundle: String,
 }
 
 /// How a workspace is laid out on disk.

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
@@ -66,6 +66,37 @@ impl fmt::Display for ObjectsKey {
 pub struct ObjectsLease {
     // Held for its lifetime only.
     _file: File,
+}
+
+/// The file of base objects in the making that who makes them has locked.
+pub(crate) const OBJECTS_OWNER: &str = "owner";
+
+/// Makes and locks the file that says that base objects in the making have an owner. The lock goes
+/// with the last copy of the descriptor.
+///
+/// # Errors
+/// [`PathError`] if it can't be made or locked.
+pub(crate) fn own_objects(dir: &Path) -> Result<File, PathError> {
+    let path = dir.join(OBJECTS_OWNER);
+    let file = lock::open(&path)?;
+    rustix::fs::flock(&file, FlockOperation::LockExclusive)
+        .map_err(PathError::at(Action::Lock, &path))?;
+    Ok(file)
+}
+
+/// Whether base objects in the making have an owner that lives.
+pub(super) fn are_owned(dir: &Path) -> Result<bool, PathError> {
+    let path = dir.join(OBJECTS_OWNER);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(e) => return Err(PathError::at(Action::Open, &path)(e)),
+    };
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(false),
+        Err(Errno::WOULDBLOCK) => Ok(true),
+        Err(e) => Err(PathError::at(Action::Lock, &path)(e)),
+    }
 }
 
 impl Store {

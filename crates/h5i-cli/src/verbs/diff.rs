@@ -11,8 +11,10 @@ use super::{Answer, find};
 use crate::args::{DiffArgs, DiffForm};
 use crate::caller::Caller;
 use crate::changes::{changes_of, kind_name};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::json_bytes::JsonBytes;
+use crate::pager::{self, Paged};
+use crate::patch_text::for_terminal;
 use crate::shown::Shown;
 
 pub(super) fn diff(caller: &Caller, args: &DiffArgs) -> Result<Answer, Failure> {
@@ -22,9 +24,11 @@ pub(super) fn diff(caller: &Caller, args: &DiffArgs) -> Result<Answer, Failure> 
     let changes = changes_of(&caller.store, &stored, &manifest, &policy, Secrets::Flag)?;
     let (summary, files) = (changes.summary(), changes.files());
     let reviewed = changes.reviewed()?;
-    let text = match args.form() {
-        DiffForm::Patch if rustix::termios::isatty(io::stdout()) => inert(&reviewed.patch),
-        DiffForm::Patch => reviewed.patch.clone(),
+    let patch = reviewed.patch.to_vec().map_err(|e| Failure::new(Kind::Io, &e))?;
+    let terminal = rustix::termios::isatty(io::stdout());
+    let mut text = match args.form() {
+        DiffForm::Patch if terminal => for_terminal(&patch, caller.surroundings.colour),
+        DiffForm::Patch => patch.clone(),
         DiffForm::Stat => stat(&reviewed.changes, &summary).into_bytes(),
         DiffForm::Names => names(&reviewed.changes).into_bytes(),
     };
@@ -33,8 +37,11 @@ pub(super) fn diff(caller: &Caller, args: &DiffArgs) -> Result<Answer, Failure> 
         "base": manifest.base.commit,
         "tree": reviewed.tree.to_string(),
         "files": files,
-        "patch": JsonBytes(reviewed.patch),
+        "patch": JsonBytes(patch),
     });
+    if terminal && !args.output.json && pager::show(&caller.surroundings, &text)? == Paged::Shown {
+        text.clear();
+    }
     let answer = Answer::new(data, text)?;
     Ok(if reviewed.changes.is_empty() { answer.note("no change") } else { answer })
 }
@@ -59,20 +66,4 @@ fn stat(changes: &[Change], summary: &str) -> String {
 /// Paths for a person or a script; one that is not plain text is escaped, so that a line is a path.
 fn names(changes: &[Change]) -> String {
     changes.iter().map(|change| format!("{}\n", Escaped::new(&change.path))).collect()
-}
-
-/// The patch for a terminal: nothing in it can move the cursor or reorder text.
-fn inert(patch: &[u8]) -> Vec<u8> {
-    let mut text = Vec::with_capacity(patch.len());
-    for line in patch.split_inclusive(|byte| *byte == b'\n') {
-        let (line, end) = match line.strip_suffix(b"\n") {
-            Some(line) => (line, "\n"),
-            None => (line, ""),
-        };
-        let parts: Vec<String> =
-            line.split(|byte| *byte == b'\t').map(|part| Shown::bytes(part).to_string()).collect();
-        text.extend_from_slice(parts.join("\t").as_bytes());
-        text.extend_from_slice(end.as_bytes());
-    }
-    text
 }

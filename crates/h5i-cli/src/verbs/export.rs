@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use h5i_confine::State;
 use h5i_export::{
-    BundleError, BundleInput, Digest, Event, Existing, Lane, Mechanism, MechanismState, Record,
-    ReportInput, Secrets, write_bundle,
+    BundleError, BundleInput, Digest, Event, Existing, HomeFinding, Lane, Mechanism,
+    MechanismState, Record, ReportInput, Secrets, home_findings, write_bundle,
 };
-use h5i_policy::{ResolvedPolicy, Tier};
+use h5i_policy::{NetMode, ResolvedPolicy, Tier};
 use serde_json::json;
 
 use super::run::frozen_policy;
@@ -20,17 +20,21 @@ use crate::failure::{Failure, Kind};
 use crate::path_error::{Action, PathError};
 use crate::receipt_log::{ReceiptLog, records};
 use crate::shown::Shown;
+use crate::store::StoredBox;
 
 pub(super) fn export(caller: &Caller, args: &ExportArgs) -> Result<Answer, Failure> {
+    crate::inside::refuse("export")?;
     let stored = find(caller, &args.name)?;
     // Held until the end: a run in between would change what was reviewed.
     let _lock = stored.lock()?;
     let manifest = stored.manifest()?;
     let policy = frozen_policy(&stored, &manifest)?;
     let log = ReceiptLog::open(&stored)?;
-    let changes = changes_of(&caller.store, &stored, &manifest, &policy, Secrets::Refuse)?;
+    let secrets = if args.allow_secrets { Secrets::Flag } else { Secrets::Refuse };
+    let changes = changes_of(&caller.store, &stored, &manifest, &policy, secrets)?;
     let (summary, files) = (changes.summary(), changes.files());
     let reviewed = changes.reviewed()?;
+    let home = home_of(&stored)?;
     let records = all_records(&stored.host_dir())?;
     let (mechanisms, not_enforced) = match enforcement(caller, &stored, &manifest, &policy)? {
         Some(found) => (found.mechanisms.iter().map(mechanism).collect(), Vec::new()),
@@ -47,6 +51,9 @@ pub(super) fn export(caller: &Caller, args: &ExportArgs) -> Result<Answer, Failu
             tier: manifest.tier,
             profile: &manifest.profile,
             policy: &manifest.policy_digest.to_string(),
+            purpose: manifest.purpose.as_deref(),
+            network: reach(policy.net.mode),
+            home: &home,
             records: &records,
             enforcement: &mechanisms,
             not_enforced: &not_enforced,
@@ -87,8 +94,16 @@ fn answer(
     Ok(Answer::new(data, format!("{shown}\n"))?
         .note(format!("changed  {changed}"))
         .note(format!("bundle   {bundle}"))
-        .note(format!("read     {shown}/report.md"))
-        .note(format!("apply    git apply --index {shown}/patch.diff")))
+        .note(format!("read     {shown}/report.md, or report.html in a browser"))
+        .note(format!("apply    h5i box apply {name} --bundle {shown}")))
+}
+
+/// What in the box's home acts at the next start of something in the box.
+///
+/// # Errors
+/// An I/O failure.
+pub(super) fn home_of(stored: &StoredBox) -> Result<Vec<HomeFinding>, Failure> {
+    home_findings(&stored.box_dir().join("home")).map_err(|e| Failure::new(Kind::Io, &e))
 }
 
 fn all_records(host_dir: &std::path::Path) -> Result<Vec<Record>, Failure> {
@@ -106,6 +121,17 @@ fn mechanism(found: &h5i_confine::Mechanism) -> Mechanism {
             _ => MechanismState::Absent,
         },
         detail: found.detail.clone(),
+    }
+}
+
+/// What the box could reach, in words that follow "the box could reach".
+const fn reach(mode: NetMode) -> &'static str {
+    match mode {
+        NetMode::None => "nothing but itself",
+        NetMode::Allow => "what its policy lists, and nothing else",
+        NetMode::Open => "every public address, and no private one",
+        NetMode::Host => "whatever the host reaches",
+        _ => "what its policy says",
     }
 }
 

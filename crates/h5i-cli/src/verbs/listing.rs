@@ -10,6 +10,7 @@ use crate::caller::Caller;
 use crate::failure::Failure;
 use crate::shown::Shown;
 use crate::store::LockError;
+use crate::timestamp::Timestamp;
 
 pub(super) fn list(caller: &Caller, args: &ListArgs) -> Result<Answer, Failure> {
     let mut rows = Vec::new();
@@ -27,6 +28,9 @@ pub(super) fn list(caller: &Caller, args: &ListArgs) -> Result<Answer, Failure> 
                 continue;
             };
             let base = &manifest.base;
+            let mut last: Vec<String> = Vec::new();
+            last.extend(manifest.purpose.as_deref().map(|p| Shown::text(p).to_string()));
+            last.extend(manifest.expires.map(|end| ends(end, Timestamp::now())));
             // Writing to a String can't fail.
             writeln!(
                 text,
@@ -36,7 +40,7 @@ pub(super) fn list(caller: &Caller, args: &ListArgs) -> Result<Answer, Failure> 
                 state,
                 base.commit.get(..7).unwrap_or(&base.commit),
                 Shown::text(&base.described).to_string(),
-                manifest.purpose.as_deref().map(|p| Shown::text(p).to_string()).unwrap_or_default(),
+                last.join(" · "),
             )
             .ok();
             rows.push(json!({
@@ -58,4 +62,27 @@ pub(super) fn list(caller: &Caller, args: &ListArgs) -> Result<Answer, Failure> 
             .note("no boxes here; h5i box create NAME makes one"));
     }
     Answer::new(json!({ "boxes": rows }), text)
+}
+
+/// When `gc` may remove a box, in words.
+fn ends(end: Timestamp, now: Timestamp) -> String {
+    match end.millis().checked_sub(now.millis()).filter(|left| *left > 0) {
+        None => "expired".to_owned(),
+        Some(left) => format!("expires in {}", super::status::rough(left)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ends;
+    use crate::timestamp::Timestamp;
+
+    #[test]
+    fn the_end_of_a_box_is_told_in_its_largest_unit() {
+        let at = Timestamp::from_millis;
+        assert_eq!(ends(at(10_000), at(10_000)), "expired");
+        assert_eq!(ends(at(10_000), at(20_000)), "expired");
+        assert_eq!(ends(at(90_000), at(0)), "expires in 90 s");
+        assert_eq!(ends(at(3 * 86_400_000), at(0)), "expires in 3 days");
+    }
 }

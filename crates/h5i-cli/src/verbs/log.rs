@@ -2,11 +2,11 @@
 
 use std::io::{BufRead as _, BufReader};
 
-use h5i_export::{Event, Lane, Record};
+use h5i_export::{Event, Lane, Record, Timestamp};
 use serde_json::Value;
 
 use super::{Answer, Reader, find};
-use crate::args::{self, LogArgs};
+use crate::args::{self, LogArgs, Since};
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::path_error::{Action, PathError};
@@ -20,6 +20,7 @@ pub(super) fn log(caller: &Caller, args: &LogArgs) -> Result<Answer, Failure> {
     let file = std::fs::File::open(&path).map_err(PathError::at(Action::Open, &path))?;
     let mut reader = BufReader::new(file);
     let mut rest = Vec::new();
+    let from = from(args.since);
     loop {
         // Asked before reading: a session that ends in between is read to its end once more.
         let alive = matches!(stored.lock(), Err(LockError::Busy));
@@ -29,7 +30,7 @@ pub(super) fn log(caller: &Caller, args: &LogArgs) -> Result<Answer, Failure> {
                 break;
             }
             rest.pop();
-            if show(&rest, args)? == Reader::Gone {
+            if show(&rest, args, from)? == Reader::Gone {
                 return Answer::new(Value::Null, String::new());
             }
             rest.clear();
@@ -42,11 +43,22 @@ pub(super) fn log(caller: &Caller, args: &LogArgs) -> Result<Answer, Failure> {
     Answer::new(Value::Null, String::new())
 }
 
-fn show(line: &[u8], args: &LogArgs) -> Result<Reader, Failure> {
+/// The moment from which on records are shown.
+fn from(since: Option<Since>) -> Option<Timestamp> {
+    match since? {
+        Since::Moment(moment) => Some(moment),
+        Since::Ago(span) => {
+            let now = Timestamp::now().unix_micros();
+            Some(Timestamp::from_unix_micros(now.saturating_sub(span.count().saturating_mul(1000))))
+        }
+    }
+}
+
+fn show(line: &[u8], args: &LogArgs, from: Option<Timestamp>) -> Result<Reader, Failure> {
     let record = Record::from_line(line).map_err(|e| Failure::new(Kind::Corrupt, &e))?;
     let lane = args.lane.is_none_or(|lane| same(lane, record.lane));
     let denied = !args.denied || matches!(record.event, Event::RefusedCall { .. });
-    if lane && denied {
+    if lane && denied && from.is_none_or(|from| record.at >= from) {
         if args.output.json {
             return super::print_line(&String::from_utf8_lossy(line));
         }
@@ -104,6 +116,11 @@ fn words(event: &Event) -> String {
             format!("cut off: {torn_bytes} bytes of a record were moved aside")
         }
         Event::Export { bundle, .. } => format!("exported {bundle}"),
+        Event::Apply { bundle, branch, .. } => {
+            let to =
+                branch.as_ref().map_or_else(|| "the working tree".to_owned(), ToString::to_string);
+            format!("applied {bundle} to {to}")
+        }
         Event::Note { text } => format!("note: {text}"),
         _ => "something that this version does not know".to_owned(),
     }

@@ -1,23 +1,50 @@
 //! `h5i receipt verify`
 
-use h5i_export::{Applied, Base, BundleIndex, Verified, VerifyError, verify_bundle};
+use std::path::Path;
+
+use h5i_export::{
+    Applied, Base, BundleIndex, Verified, VerifyError, verify_bundle, verify_receipt,
+};
 use serde_json::json;
 
 use super::Answer;
 use crate::args::VerifyArgs;
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
+use crate::path_error::{Action, PathError};
 use crate::shown::Shown;
 use crate::store::{ObjectsKey, names};
 
 pub(super) fn verify(caller: &Caller, args: &VerifyArgs) -> Result<Answer, Failure> {
     let directory = caller.directory.join(&args.bundle);
-    let mut verified = verify_bundle(&directory, None).map_err(|e| mismatch(&e))?;
+    if std::fs::metadata(&directory).is_ok_and(|found| found.is_file()) {
+        return alone(&directory);
+    }
+    let scratch = caller.scratch();
+    let mut verified = verify_bundle(&directory, &scratch, None).map_err(|e| mismatch(&e))?;
     if let Some(base) = base_of(caller, &verified.index)? {
-        let scratch = caller.store.objects_dir();
-        verified = verify_bundle(&directory, Some((&base, &scratch))).map_err(|e| mismatch(&e))?;
+        verified = verify_bundle(&directory, &scratch, Some(&base)).map_err(|e| mismatch(&e))?;
     }
     answer(&verified)
+}
+
+/// A receipt without its bundle.
+fn alone(path: &Path) -> Result<Answer, Failure> {
+    let content = std::fs::read(path).map_err(PathError::at(Action::Read, path))?;
+    let receipt = verify_receipt(&content).map_err(|e| mismatch(&e))?;
+    let records = receipt.records.len();
+    let name = Shown::text(&receipt.name).to_string();
+    let text = format!(
+        "whole    receipt of box {name}\nrecords  {records}, the chain holds\npatch    not looked at\n"
+    );
+    let data = json!({
+        "name": receipt.name,
+        "bundle": null,
+        "tree": receipt.tree,
+        "records": records,
+        "applied": false,
+    });
+    Answer::new(data, text)
 }
 
 fn answer(verified: &Verified) -> Result<Answer, Failure> {
@@ -58,7 +85,7 @@ fn base_of(caller: &Caller, index: &BundleIndex) -> Result<Option<Base>, Failure
     Ok(None)
 }
 
-fn mismatch(error: &VerifyError) -> Failure {
+pub(crate) fn mismatch(error: &VerifyError) -> Failure {
     let kind = match error {
         VerifyError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
             Kind::NotFound

@@ -8,6 +8,7 @@ use h5i_export::Secrets;
 use h5i_policy::{Limits, ResolvedPolicy, Tier};
 use serde_json::{Value, json};
 
+use super::export::home_of;
 use super::run::frozen_policy;
 use super::summary::headline;
 use super::{Answer, find};
@@ -16,6 +17,7 @@ use crate::box_plan;
 use crate::caller::Caller;
 use crate::changes::changes_of;
 use crate::failure::Failure;
+use crate::json_bytes::JsonBytes;
 use crate::receipt_log::records;
 use crate::shown::Shown;
 use crate::store::{LockError, Manifest, StoredBox};
@@ -32,6 +34,7 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
     };
     let history = History::read(&stored)?;
     let changes = changes_of(&caller.store, &stored, &manifest, &policy, Secrets::Flag)?;
+    let home = home_of(&stored)?;
     let enforcement = enforcement(caller, &stored, &manifest, &policy)?;
     let mut text = format!("{}\n", headline(&manifest, &policy));
     let age = Timestamp::now().millis().saturating_sub(manifest.created.millis());
@@ -58,6 +61,9 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
     line("changed", if changes.is_empty() { "nothing".to_owned() } else { changes.summary() });
     line("refused", history.refused_words());
     line("workspace", format!("{}: {}", manifest.workspace.name(), manifest.workspace_reason));
+    for found in &home {
+        line("home", format!("~/{}: {}", Shown::bytes(&found.path), found.why));
+    }
     line("limits", limits(&policy.limits));
     if let Some(enforcement) = &enforcement {
         line("enforced", on(enforcement));
@@ -81,6 +87,7 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
         "runs": history.runs,
         "refused": history.refused,
         "changed": changes.files(),
+        "home": home.iter().map(|found| json!({ "path": JsonBytes(found.path.clone()), "why": found.why })).collect::<Vec<_>>(),
         "enforcement": enforcement.as_ref().map(enforcement_data),
     });
     Answer::new(data, text)
@@ -155,7 +162,7 @@ fn limits(limits: &Limits) -> String {
     if parts.is_empty() { "none".to_owned() } else { parts.join(" · ") }
 }
 
-fn rough(millis: u64) -> String {
+pub(super) fn rough(millis: u64) -> String {
     match millis / 1000 {
         s @ 0..120 => format!("{s} s"),
         s @ 120..7200 => format!("{} min", s / 60),

@@ -125,9 +125,13 @@ impl BaseObjects {
             (Past::Borrowed, Some(host)) => host_object_dirs(&host.objects_dir())?,
             _ => Vec::new(),
         };
+        let borrowed_dirs = borrowed.clone();
         let found = |making| Self { key, path: path.clone(), tip, tree, making, borrowed };
         if path.try_exists().map_err(PathError::at(Action::Inspect, &path))? {
             return Ok(found(Making::Found));
+        }
+        if !borrowed_dirs.is_empty() {
+            staging.borrow_all(&borrowed_dirs)?;
         }
         let packed = staging.finish(tip, &past, git);
         packed.map_err(|e| match e {

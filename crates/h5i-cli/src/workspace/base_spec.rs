@@ -14,6 +14,8 @@ pub enum BaseSpec {
     WorkingTree,
     /// `--clone PATH`: another repository of this host, which the box does not belong to.
     Clone(PathBuf),
+    /// `--from-bundle DIR`: the reviewed tree of a bundle.
+    Bundle(PathBuf),
     /// `--empty`: nothing.
     Empty,
 }

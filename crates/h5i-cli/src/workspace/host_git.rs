@@ -1,5 +1,6 @@
 //! The one place that runs the host's `git`.
 
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -67,8 +68,8 @@ impl HostGit {
     }
 
     /// Writes one pack with all that is reachable from `tip` in the bare repository `git_dir` and
-    /// its alternates into `git_dir/objects/pack`.
-    pub(super) fn pack(&self, git_dir: &Path, tip: Oid) -> Result<(), PackError> {
+    /// its alternates into `git_dir/objects/pack`. It holds `owner` as long as it lives.
+    pub(super) fn pack(&self, git_dir: &Path, tip: Oid, owner: &File) -> Result<(), PackError> {
         let spawn = |source| PackError::Spawn { program: self.program.clone(), source };
         #[expect(
             clippy::disallowed_methods,
@@ -88,7 +89,7 @@ impl HostGit {
             .env("LC_ALL", "C")
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(owner.try_clone().map_err(spawn)?)
             .stderr(Stdio::piped())
             .spawn()
             .map_err(spawn)?;

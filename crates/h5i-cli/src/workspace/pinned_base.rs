@@ -106,14 +106,17 @@ impl PinnedBase {
 impl HostRepository {
     /// Resolves what was asked for to a commit of this repository.
     ///
-    /// For [`BaseSpec::Clone`] this is the repository that the path names.
+    /// For [`BaseSpec::Clone`] this is the repository that the path names, for
+    /// [`BaseSpec::Bundle`] the one that was made of the bundle.
     ///
     /// # Errors
     /// [`PinError`], one variant for each thing that stands in the way.
     pub fn pin(&self, spec: &BaseSpec) -> Result<PinnedBase, PinError> {
         match spec {
             BaseSpec::Empty => Ok(PinnedBase::empty()),
-            BaseSpec::Head | BaseSpec::Clone(_) => self.pin_head(BaseKind::Commit),
+            BaseSpec::Head | BaseSpec::Clone(_) | BaseSpec::Bundle(_) => {
+                self.pin_head(BaseKind::Commit)
+            }
             BaseSpec::WorkingTree if self.workdir().is_none() => Err(PinError::NoWorkingTree),
             BaseSpec::WorkingTree => self.pin_head(BaseKind::WorkingTree),
             BaseSpec::Revision(revision) => self.pin_revision(revision),

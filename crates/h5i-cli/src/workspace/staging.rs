@@ -14,7 +14,7 @@ use super::base_objects::ObjectsError;
 use super::host_git::HostGit;
 use super::host_repository::HostRepository;
 use crate::path_error::{Action, PathError};
-use crate::store::{Store, make_private_dir, random_hex, remove_tree};
+use crate::store::{OBJECTS_OWNER, Store, make_private_dir, own_objects, random_hex, remove_tree};
 
 /// Bytes that must be free for a failed pack to have another reason than a full disk.
 const ROOM: u64 = 1 << 20;
@@ -30,6 +30,9 @@ pub(super) enum Past {
 /// A bare repository in the making, removed when dropped.
 pub(super) struct Staging {
     dir: PathBuf,
+    /// Locked, and shared with the `git` that packs: while either lives, `gc` leaves the directory
+    /// alone. A `git` outlives a killed h5i until it has written its pack.
+    owner: File,
 }
 
 impl Staging {
@@ -37,7 +40,7 @@ impl Staging {
     pub(super) fn begin(store: &Store) -> Result<Self, ObjectsError> {
         let dir = store.objects_dir().join(format!(".{}.new", random_hex(8)?));
         make_private_dir(&dir)?;
-        let staging = Self { dir };
+        let staging = Self { owner: own_objects(&dir)?, dir };
         for name in ["objects", "objects/info", "objects/pack", "refs", "refs/heads"] {
             make_private_dir(&staging.dir.join(name))?;
         }
@@ -65,6 +68,17 @@ impl Staging {
         Ok(())
     }
 
+    /// Names every object directory that is borrowed, also those that others borrow from: a box
+    /// sees each at a place of its own, and not where they name each other.
+    pub(super) fn borrow_all(&self, directories: &[PathBuf]) -> Result<(), PathError> {
+        let mut lines = Vec::new();
+        for directory in directories {
+            lines.extend_from_slice(directory.as_os_str().as_bytes());
+            lines.push(b'\n');
+        }
+        self.write("objects/info/alternates", &lines)
+    }
+
     /// The repository as it is now.
     pub(super) fn open(&self) -> Result<Repository, git2::Error> {
         Repository::open_bare(&self.dir)
@@ -84,13 +98,14 @@ impl Staging {
                 let lines: String = ends.iter().map(|end| format!("{end}\n")).collect();
                 self.write("shallow", lines.as_bytes())?;
             }
-            if let Err(e) = git.pack(&self.dir, tip) {
+            if let Err(e) = git.pack(&self.dir, tip, &self.owner) {
                 self.check_room()?;
                 return Err(ObjectsError::Pack(e));
             }
             self.remove("objects/info/alternates")?;
             self.remove_loose()?;
         }
+        self.remove(OBJECTS_OWNER)?;
         publish(&self.dir.join("objects"))?;
         Ok(())
     }

@@ -76,10 +76,19 @@ pub(super) fn write_commit(
     parent: Option<Oid>,
     time: i64,
 ) -> Result<Oid, git2::Error> {
-    let (parent, subject) = match parent {
-        Some(parent) => (format!("parent {parent}\n"), "Working tree"),
-        None => (String::new(), "Base"),
-    };
+    let subject = if parent.is_some() { "Working tree" } else { "Base" };
+    write_commit_of(odb, tree, parent, time, subject)
+}
+
+/// The same with a subject of its own.
+pub(crate) fn write_commit_of(
+    odb: &Odb<'_>,
+    tree: Oid,
+    parent: Option<Oid>,
+    time: i64,
+    subject: &str,
+) -> Result<Oid, git2::Error> {
+    let parent = parent.map(|parent| format!("parent {parent}\n")).unwrap_or_default();
     let who = format!("h5i <h5i@localhost> {time} +0000");
     let text = format!("tree {tree}\n{parent}author {who}\ncommitter {who}\n\n{subject}\n");
     odb.write(ObjectType::Commit, text.as_bytes())

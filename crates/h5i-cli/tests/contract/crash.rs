@@ -77,14 +77,24 @@ fn killed_while_objects_are_packed(stand: &Stand) {
     stand.ok(&["box", "gc"]);
     assert_eq!(stand.box_directories().len(), 1, "gc took a living draft");
     kill(child);
-    // The stand-in of git ends when nobody holds it any more.
-    drop(fs::File::options().write(true).open(stand.path().join("hold")).unwrap());
     assert_eq!(stand.box_directories().len(), 1);
     assert_eq!(stand.ok(&["box", "ls"]).text(), "");
     let after = stand.traces();
     assert_eq!(seen(stand), before.0);
     assert_eq!((after.repo, after.home), (before.1.repo, before.1.home));
-    collect_and_go_on(stand, 1);
+    // The stand-in of git lives on and may write: its place stays until it ends.
+    let packing = fs::read_dir(stand.state().join("h5i/objects")).unwrap();
+    let mut packing = packing.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
+    let packing = packing.next().unwrap();
+    let report: CollectedRemains = stand.ok(&["box", "gc", "--json"]).data();
+    assert_eq!(report.removed.len(), 1, "the box's: {report:?}");
+    assert!(packing.is_dir());
+    let owner = fs::File::open(packing.join("owner")).unwrap();
+    drop(fs::File::options().write(true).open(stand.path().join("hold")).unwrap());
+    rustix::fs::flock(&owner, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    drop(owner);
+    collect_and_go_on(stand, 0);
+    assert!(!packing.try_exists().unwrap());
 }
 
 fn killed_while_the_tree_is_written(stand: &Stand) {

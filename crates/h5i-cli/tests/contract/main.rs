@@ -2,6 +2,10 @@
 //! caller's environment.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod apply;
+mod apply_asks;
+mod apply_refusals;
+mod archive;
 #[macro_use]
 #[path = "../support/back_ends.rs"]
 mod back_ends;
@@ -11,6 +15,12 @@ mod crash;
 mod descriptors;
 mod disk;
 mod environment;
+mod from_bundle;
+mod gate_canary;
+mod gate_words;
+mod git_as_at_home;
+mod home;
+mod host_repositories;
 mod hostile_git;
 mod inside;
 mod isolation;

@@ -268,6 +268,7 @@ pub(crate) struct BoxStatus {
     pub(crate) purpose: Option<String>,
     pub(crate) runs: u64,
     pub(crate) refused: Vec<RefusedKind>,
+    pub(crate) home: Vec<HomeFile>,
     pub(crate) changed: Vec<ChangedFile>,
     pub(crate) workspace: WorkspaceLaid,
     pub(crate) enforcement: Option<Vec<Mechanism>>,
@@ -319,4 +320,50 @@ pub(crate) struct VerifiedBundle {
     pub(crate) tree: String,
     pub(crate) records: u64,
     pub(crate) applied: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Receipts {
+    pub(crate) receipts: Vec<ArchivedReceipt>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ArchivedReceipt {
+    pub(crate) receipt: String,
+    pub(crate) name: Option<String>,
+    pub(crate) created: Option<String>,
+    pub(crate) last: Option<String>,
+    pub(crate) tier: Option<String>,
+    pub(crate) purpose: Option<String>,
+    pub(crate) runs: u64,
+    pub(crate) refused: u64,
+    pub(crate) records: u64,
+    pub(crate) bundles: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PurgedReceipts {
+    pub(crate) purged: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AppliedBundle {
+    pub(crate) name: String,
+    pub(crate) bundle: String,
+    pub(crate) onto: Option<String>,
+    pub(crate) branch: Option<String>,
+    pub(crate) commit: Option<String>,
+    pub(crate) tree: Option<String>,
+    pub(crate) conflicts: Vec<Bytes>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HomeFile {
+    pub(crate) path: Bytes,
+    pub(crate) why: String,
 }

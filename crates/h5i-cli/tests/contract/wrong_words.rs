@@ -41,7 +41,7 @@ fn words_that_have_no_meaning_are_usage() {
             (&["run", "--dirty", "--empty", "--", "true"], 2, "usage", &["'--dirty'"], "--help"),
             (&["run"], 2, "usage", &["<COMMAND>"], "--help"),
             (&["bax"], 2, "usage", &["'bax'"], "--help"),
-            (&["box", "apply", "a"], 2, "usage", &["'apply'"], "--help"),
+            (&["box", "apply", "a"], 2, "usage", &["--bundle"], "--help"),
         ],
     );
 }

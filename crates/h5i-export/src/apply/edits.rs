@@ -87,4 +87,49 @@ impl Edits {
         }
         builder.write().map_err(StoreError::git("write a tree"))
     }
+
+    /// The root that [`Edits::apply`] would write, without writing anything: what is new need not be
+    /// in the store.
+    pub(crate) fn id(&self, store: &Store, base: Option<Oid>) -> Result<Oid, StoreError> {
+        let tree = base.map(|id| store.tree(id)).transpose()?;
+        let mut entries: BTreeMap<Vec<u8>, (u32, Vec<u8>, Oid)> = BTreeMap::new();
+        for entry in tree.iter().flatten() {
+            let (mode, name) = (entry.filemode_raw().cast_unsigned(), entry.name_bytes().to_vec());
+            entries.insert(place(&name, mode), (mode, name, entry.id()));
+        }
+        let empty = hash(b"")?;
+        for (name, edits) in &self.below {
+            let directory = entries.remove(&place(name, TREE)).map(|(_, _, id)| id);
+            entries.remove(name);
+            let (id, mode) = match edits.here {
+                Some(Edit::Set(id, mode)) => (id, u32::from(mode)),
+                Some(Edit::Remove) => (edits.id(store, None)?, TREE),
+                None => (edits.id(store, directory)?, TREE),
+            };
+            if (id, mode) != (empty, TREE) {
+                entries.insert(place(name, mode), (mode, name.clone(), id));
+            }
+        }
+        let mut bytes = Vec::new();
+        for (mode, name, id) in entries.values() {
+            bytes.extend_from_slice(format!("{mode:o} ").as_bytes());
+            bytes.extend_from_slice(name);
+            bytes.push(0);
+            bytes.extend_from_slice(id.as_bytes());
+        }
+        hash(&bytes)
+    }
+}
+
+/// The mode of a directory.
+const TREE: u32 = 0o040_000;
+
+/// Where git sorts an entry: the name of a directory counts with a slash at its end.
+fn place(name: &[u8], mode: u32) -> Vec<u8> {
+    let end = if mode == TREE { &b"/"[..] } else { b"" };
+    [name, end].concat()
+}
+
+fn hash(tree: &[u8]) -> Result<Oid, StoreError> {
+    Oid::hash_object(ObjectType::Tree, tree).map_err(StoreError::git("hash a tree"))
 }

@@ -79,6 +79,9 @@ impl Header {
             }
             _ => return Err(PatchFault::Header),
         }
+        if !is_path(&header.old_path) || !is_path(&header.new_path) {
+            return Err(PatchFault::Header);
+        }
         header.file_lines(lines)?;
         Ok(header)
     }
@@ -139,6 +142,13 @@ fn same_twice(names: &[u8]) -> Result<Vec<u8>, PatchFault> {
         (Some(old), Some(new)) if old == new && !old.is_empty() => Ok(old.to_vec()),
         _ => Err(PatchFault::Header),
     }
+}
+
+/// Whether git can have this path in a tree at all.
+fn is_path(path: &[u8]) -> bool {
+    path.split(|&byte| byte == b'/').all(|name| {
+        !matches!(name, b"" | b"." | b"..") && !name.contains(&0) && !crate::path::is_dot_git(name)
+    })
 }
 
 /// A path as it is, or in double quotes with the escapes of C.

@@ -7,8 +7,9 @@ pub(super) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    pub(super) const fn new(patch: &'a [u8]) -> Self {
-        Self { rest: patch, number: 1 }
+    /// Over the lines of a part of a patch that begins at this line.
+    pub(super) const fn new(part: &'a [u8], number: u64) -> Self {
+        Self { rest: part, number }
     }
 
     pub(super) const fn at_end(&self) -> bool {

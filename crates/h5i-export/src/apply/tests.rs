@@ -1,4 +1,4 @@
-use super::{PatchError, PatchFault, apply};
+use super::{Keep, PatchError, PatchFault, apply};
 use crate::fixture::Fixture;
 use crate::store::Store;
 
@@ -9,9 +9,12 @@ fn applied(edit: impl FnOnce(String) -> String) -> Result<bool, PatchError> {
     });
     fixture.tree().file("a.txt", "one\n2\nthree\n");
     let reviewed = fixture.accepted();
-    let patch = edit(String::from_utf8(reviewed.patch).expect("text"));
+    let patch = edit(String::from_utf8(reviewed.patch.to_vec().expect("reads")).expect("text"));
     let store = Store::open(&fixture.base, fixture.path()).expect("opens");
-    apply(&store, fixture.base.tree, patch.as_bytes()).map(|tree| tree == reviewed.tree)
+    let written = apply(&store, fixture.base.tree, patch.as_bytes(), Keep::Objects)?;
+    let named = apply(&store, fixture.base.tree, patch.as_bytes(), Keep::Ids)?;
+    assert_eq!(named, written);
+    Ok(written == reviewed.tree)
 }
 
 fn fault(edit: impl FnOnce(String) -> String) -> (u64, PatchFault) {
@@ -74,12 +77,16 @@ fn a_new_file_needs_a_free_place_wherever_in_the_patch_it_is_made_free() {
         tree.file("f", "f\n").file("d/x", "").file("d/y", "");
     });
     let store = Store::open(&fixture.base, fixture.path()).expect("opens");
-    let result =
-        |patches: &[String]| match apply(&store, fixture.base.tree, patches.concat().as_bytes()) {
-            Ok(_) => None,
-            Err(PatchError::Line { fault, .. }) => Some(fault),
-            Err(other) => panic!("{other:?}"),
-        };
+    let result = |patches: &[String]| match apply(
+        &store,
+        fixture.base.tree,
+        patches.concat().as_bytes(),
+        Keep::Objects,
+    ) {
+        Ok(_) => None,
+        Err(PatchError::Line { fault, .. }) => Some(fault),
+        Err(other) => panic!("{other:?}"),
+    };
     let gone = |path: &str| {
         format!(
             "diff --git a/{path} b/{path}\ndeleted file mode 100644\nindex e69de29bb2d1d6434b8b29ae775ad8c2e48c5391..0000000000000000000000000000000000000000\n"
@@ -108,4 +115,23 @@ fn a_renamed_file_whose_old_name_became_a_link_comes_through() {
     });
     fixture.tree().rename("b", "c").link("b", "nowhere");
     fixture.accepted();
+}
+
+#[test]
+fn a_path_that_no_tree_can_have_is_refused_in_the_header() {
+    let fixture = Fixture::new(|tree| {
+        tree.file("a", "a\n");
+    });
+    let store = Store::open(&fixture.base, fixture.path()).expect("opens");
+    let patch = |name: &str| format!("diff --git a/{name} b/{name}\nnew file mode 100644\n");
+    let applied = |name: &str| apply(&store, fixture.base.tree, patch(name).as_bytes(), Keep::Ids);
+    for name in ["b\0", "b/", "/b", "b//c", "b/./c", "../b", "b/..", ".git", "b/.GIT"] {
+        match applied(name) {
+            Err(PatchError::Line { fault, .. }) => {
+                assert_eq!(fault, PatchFault::Header, "{name:?}")
+            }
+            other => panic!("{name:?}: {other:?}"),
+        }
+    }
+    applied("b/c").expect("the twin");
 }

@@ -1,11 +1,13 @@
+mod tampering;
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use h5i_policy::Tier;
+use h5i_policy::{ResolvedPolicy, Tier};
 
 use super::{
-    Applied, BundleError, BundleInput, Existing, INDEX, PATCH, RECEIPT, REPORT, VerifyError,
+    Applied, BundleError, BundleInput, Existing, INDEX, PAGE, PATCH, RECEIPT, REPORT, VerifyError,
     verify_bundle, write_bundle,
 };
 use crate::Digest;
@@ -35,7 +37,17 @@ impl Case {
         let path = self.fixture.path().join("receipt.jsonl");
         let (mut log, _) =
             LogWriter::open(&path, manifest, Timestamp::from_unix_micros(1)).expect("opens");
-        for number in 0..3 {
+        let policy = ResolvedPolicy::default();
+        let create = Event::Create {
+            name: "fix-auth".to_owned(),
+            base: self.fixture.base.commit.expect("a commit").to_string(),
+            tree: self.fixture.base.tree.to_string(),
+            tier: Tier::Process.to_string(),
+            profile: "default".to_owned(),
+            policy: policy.digest().to_string(),
+        };
+        log.append(Timestamp::from_unix_micros(0), Lane::Host, None, create).expect("appends");
+        for number in 1..3 {
             let text = ByteText::new(format!("note {number}"));
             log.append(Timestamp::from_unix_micros(number), Lane::Host, None, Event::Note { text })
                 .expect("appends");
@@ -45,12 +57,16 @@ impl Case {
         let head = verify_chain(&bytes[..], manifest, None, |record| records.push(record.clone()))
             .expect("whole");
         let reviewed = self.fixture.accepted();
+        let digest = policy.digest().to_string();
         let report = ReportInput {
             name: "fix-auth",
             base_name: "main",
             tier: Tier::Process,
             profile: "default",
-            policy: "sha256:9b1f",
+            policy: &digest,
+            purpose: None,
+            network: "nothing",
+            home: &[],
             records: &records,
             enforcement: &[Mechanism {
                 name: "seccomp".into(),
@@ -60,15 +76,29 @@ impl Case {
             not_enforced: &[],
             reviewed: &reviewed,
         };
-        write_bundle(
-            &self.out,
-            &BundleInput { report, policy_text: "version = 1\n", manifest, head },
-            existing,
-        )
+        let input = BundleInput { report, policy_text: &policy.to_toml(), manifest, head };
+        let written = write_bundle(&self.out, &input, existing);
+        if written.is_ok() {
+            self.fits_its_schemas();
+        }
+        written
+    }
+
+    /// Whatever a test writes is what the schema files say.
+    fn fits_its_schemas(&self) {
+        for (file, schema) in [(RECEIPT, crate::RECEIPT_SCHEMA), (INDEX, crate::BUNDLE_SCHEMA)] {
+            let text = fs::read(self.out.join(file)).expect("reads");
+            let value = serde_json::from_slice(&text).expect("json");
+            crate::schema::assert_valid(&crate::schema::validator(schema), &value);
+        }
+    }
+
+    fn scratch(&self) -> PathBuf {
+        self.fixture.path().join("scratch")
     }
 
     fn verify(&self) -> Result<super::Verified, VerifyError> {
-        verify_bundle(&self.out, Some((&self.fixture.base, &self.fixture.path().join("scratch"))))
+        verify_bundle(&self.out, &self.scratch(), Some(&self.fixture.base))
     }
 
     /// Edits one file, and, where `cover` says so, the digests that stand for it.
@@ -100,19 +130,25 @@ fn names(directory: &Path) -> Vec<String> {
 fn a_bundle_as_written_verifies_and_its_patch_applies() {
     let case = Case::new();
     let digest = case.write(Existing::Refuse).expect("writes");
-    assert_eq!(names(&case.out), [INDEX, PATCH, RECEIPT, REPORT]);
+    assert_eq!(names(&case.out), [INDEX, PATCH, RECEIPT, PAGE, REPORT]);
     let verified = case.verify().expect("as written");
     assert_eq!((verified.bundle, verified.applied), (digest, Applied::Yes));
     assert_eq!(verified.receipt.records.len(), 3);
-    assert_eq!(verify_bundle(&case.out, None).expect("as written").applied, Applied::NoBase);
+    assert_eq!(
+        verify_bundle(&case.out, &case.scratch(), None).expect("as written").applied,
+        Applied::NoBase
+    );
     assert!(names(case.fixture.path()).iter().all(|name| !name.starts_with(".h5i")));
 }
 
 #[test]
 fn a_changed_file_is_named() {
-    for (file, from, to) in
-        [(PATCH, "+b", "+c"), (REPORT, "2 files", "1 file"), (RECEIPT, "note 1", "note 7")]
-    {
+    for (file, from, to) in [
+        (PATCH, "+b", "+c"),
+        (REPORT, "2 files", "1 file"),
+        (PAGE, "2 files", "1 file"),
+        (RECEIPT, "note 1", "note 7"),
+    ] {
         let case = Case::new();
         case.write(Existing::Refuse).expect("writes");
         case.edit(file, from, to, &[]);
@@ -152,7 +188,10 @@ fn a_change_that_covers_its_digests_is_still_found() {
     case.edit(RECEIPT, &old, &new, &[INDEX]);
     let error = case.verify().expect_err("the patch gives another file");
     assert!(matches!(error, VerifyError::Patch(_)), "{error:?}");
-    assert_ne!(verify_bundle(&case.out, None).expect("consistent without a base").bundle, digest);
+    assert_ne!(
+        verify_bundle(&case.out, &case.scratch(), None).expect("consistent without a base").bundle,
+        digest
+    );
 }
 
 #[test]
@@ -238,7 +277,7 @@ fn another_base_is_named() {
         tree.file("other", "x\n");
     });
     let error =
-        verify_bundle(&case.out, Some((&other.base, other.path()))).expect_err("another base");
+        verify_bundle(&case.out, other.path(), Some(&other.base)).expect_err("another base");
     assert!(matches!(error, VerifyError::OtherBase { .. }), "{error:?}");
 }
 
@@ -253,7 +292,7 @@ fn planted_files_and_links_are_refused_and_force_leaves_nothing_of_them() {
     assert!(matches!(case.write(Existing::Refuse), Err(BundleError::NotEmpty { .. })));
     assert_eq!(names(&case.out), [PATCH, "stale"]);
     case.write(Existing::Replace).expect("replaces");
-    assert_eq!(names(&case.out), [INDEX, PATCH, RECEIPT, REPORT]);
+    assert_eq!(names(&case.out), [INDEX, PATCH, RECEIPT, PAGE, REPORT]);
     assert_eq!(fs::read_to_string(&victim).expect("reads"), "untouched");
     assert!(names(case.fixture.path()).iter().all(|name| !name.starts_with(".h5i")));
 }
@@ -291,6 +330,9 @@ fn records_that_do_not_lead_to_the_head_are_refused() {
         tier: Tier::Process,
         profile: "default",
         policy: "p",
+        purpose: None,
+        network: "nothing",
+        home: &[],
         records: &[],
         enforcement: &[],
         not_enforced: &[],

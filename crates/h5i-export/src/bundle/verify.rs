@@ -8,17 +8,24 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use git2::Oid;
+use h5i_policy::ResolvedPolicy;
 use rustix::fs::{Dir, FileType, Mode, OFlags};
 
-use super::{BUNDLE_VERSION, BundleIndex, INDEX, PATCH, RECEIPT, REPORT};
-use crate::apply::{PatchError, apply};
+use super::{BUNDLE_VERSION, BundleIndex, INDEX, PAGE, PATCH, RECEIPT, REPORT};
+use crate::apply::{Keep, PatchError, apply};
 use crate::digest::Digest;
 use crate::escape::Escaped;
 use crate::log::ChainError;
+use crate::patch_text::PatchText;
 use crate::receipt::{RECEIPT_VERSION, Receipt};
+use crate::record::Event;
+use crate::report::Completeness;
 use crate::store::{Base, Store, StoreError};
 
-/// The largest file of a bundle that is read, in bytes.
+/// The largest patch that is read, in bytes; it goes through memory in pieces. A longer one is not
+/// the one that was written.
+const MAX_PATCH: u64 = 1 << 40;
+/// The largest other file of a bundle that is read, in bytes.
 const MAX_FILE: u64 = 1 << 30;
 
 /// A bundle that is as it was written.
@@ -32,7 +39,9 @@ pub struct Verified {
     /// The receipt, with its chain checked.
     pub receipt: Receipt,
     /// The patch.
-    pub patch: Vec<u8>,
+    pub patch: PatchText,
+    /// The report for a person.
+    pub report: Vec<u8>,
     /// Whether the patch was applied.
     pub applied: Applied,
 }
@@ -90,7 +99,7 @@ pub enum VerifyError {
         found: u32,
     },
     /// bundle.json does not list exactly the files of a bundle.
-    #[error("bundle.json does not list `{PATCH}`, `{REPORT}` and `{RECEIPT}`, each once")]
+    #[error("bundle.json does not list `{PATCH}`, `{REPORT}`, `{PAGE}` and `{RECEIPT}`, each once")]
     Files,
     /// A file is not the one that was written.
     #[error("`{file}` was changed: it has {found}, it was written with {written}")]
@@ -107,6 +116,23 @@ pub enum VerifyError {
     Field {
         /// Which.
         field: &'static str,
+    },
+    /// A field of the receipt is not what the record of the box's making says.
+    #[error("`{field}` of the receipt is not that of the box's first record")]
+    Origin {
+        /// Which.
+        field: &'static str,
+    },
+    /// The policy in the receipt can't be read.
+    #[error("can't read the policy in the receipt")]
+    PolicyText(#[source] Box<h5i_policy::DocumentError>),
+    /// The policy in the receipt has another digest than the receipt says.
+    #[error("the policy in the receipt has {found}, the receipt says {written}")]
+    PolicyDigest {
+        /// The digest that the receipt names.
+        written: String,
+        /// The digest that the text has.
+        found: String,
     },
     /// The receipt's records are not whole.
     #[error("the records of the receipt are not whole")]
@@ -138,7 +164,8 @@ pub enum VerifyError {
 /// Checks a bundle: its files and their digests, the receipt against bundle.json, the chain of the
 /// records, and, when `base` is given, that the patch gives the named tree.
 ///
-/// `scratch` is a directory of the host for temporary objects; it is used only with a base. Whether
+/// `scratch` is a directory of the host for temporary files. The patch is read once; what was checked
+/// is what [`Verified::patch`] holds, whatever becomes of the bundle. Whether
 /// this is the bundle that was reviewed is for the caller: compare [`Verified::bundle`] with the
 /// digest in the box's log.
 ///
@@ -146,7 +173,8 @@ pub enum VerifyError {
 /// [`VerifyError`] with the first thing that does not match.
 pub fn verify_bundle(
     directory: &Path,
-    base: Option<(&Base, &Path)>,
+    scratch: &Path,
+    base: Option<&Base>,
 ) -> Result<Verified, VerifyError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let at = rustix::fs::open(directory, flags, Mode::empty()).map_err(unreadable(directory))?;
@@ -156,41 +184,43 @@ pub fn verify_bundle(
     if index.v != BUNDLE_VERSION {
         return Err(VerifyError::Version { file: INDEX, found: index.v });
     }
-    if !index.files.keys().map(String::as_str).eq([PATCH, RECEIPT, REPORT]) {
+    if !index.files.keys().map(String::as_str).eq([PATCH, RECEIPT, PAGE, REPORT]) {
         return Err(VerifyError::Files);
     }
+    let same = |file: &'static str, found: Digest| match index.files.get(file) {
+        Some(&written) if written != found => Err(VerifyError::Digest { file, written, found }),
+        Some(_) => Ok(()),
+        None => Err(VerifyError::Files),
+    };
     let checked = |file: &'static str| {
         let content = read(&at, directory, file)?;
-        let found = Digest::of(&content);
-        match index.files.get(file) {
-            Some(&written) if written != found => Err(VerifyError::Digest { file, written, found }),
-            Some(_) => Ok(content),
-            None => Err(VerifyError::Files),
-        }
+        same(file, Digest::of(&content)).map(|()| content)
     };
-    let patch = checked(PATCH)?;
-    checked(REPORT)?;
+    let patch = PatchText::keep(open(&at, directory, PATCH)?.take(MAX_PATCH), scratch)
+        .map_err(|source| VerifyError::Io { path: directory.join(PATCH), source })?;
+    same(PATCH, patch.digest())?;
+    let report = checked(REPORT)?;
+    checked(PAGE)?;
     let receipt: Receipt = parse(RECEIPT, &checked(RECEIPT)?)?;
-    if receipt.v != RECEIPT_VERSION {
-        return Err(VerifyError::Version { file: RECEIPT, found: receipt.v });
-    }
+    check_version(&receipt)?;
     compare(&index, &receipt)?;
-    receipt.verify_records().map_err(VerifyError::Records)?;
+    check_alone(&receipt)?;
     let applied = match base {
         None => Applied::NoBase,
-        Some((base, scratch)) => {
+        Some(base) => {
             if base.tree.to_string() != index.base_tree {
                 return Err(VerifyError::OtherBase { bundle: index.base_tree, given: base.tree });
             }
             let store = Store::open(base, scratch)?;
-            let found = apply(&store, base.tree, &patch).map_err(VerifyError::Patch)?;
+            let found =
+                apply(&store, base.tree, patch.reader(), Keep::Ids).map_err(VerifyError::Patch)?;
             if found.to_string() != index.tree {
                 return Err(VerifyError::Tree { named: index.tree, found });
             }
             Applied::Yes
         }
     };
-    Ok(Verified { bundle: Digest::of(&index_bytes), index, receipt, patch, applied })
+    Ok(Verified { bundle: Digest::of(&index_bytes), index, receipt, patch, report, applied })
 }
 
 /// What both files say must be the same.
@@ -200,8 +230,10 @@ fn compare(index: &BundleIndex, receipt: &Receipt) -> Result<(), VerifyError> {
         ("base", receipt.base == index.base),
         ("base_tree", receipt.base_tree == index.base_tree),
         ("tree", receipt.tree == index.tree),
+        ("completeness", Completeness::of(&receipt.records) == index.completeness),
         ("patch", index.files.get(PATCH) == Some(&receipt.patch)),
         ("report", index.files.get(REPORT) == Some(&receipt.report)),
+        ("page", index.files.get(PAGE) == Some(&receipt.page)),
     ];
     match same.iter().find(|(_, same)| !same) {
         Some(&(field, _)) => Err(VerifyError::Field { field }),
@@ -209,9 +241,66 @@ fn compare(index: &BundleIndex, receipt: &Receipt) -> Result<(), VerifyError> {
     }
 }
 
+/// Checks a receipt without its bundle: version, fields, the chain of records, and that the box's
+/// first record and the policy's text say what the receipt says.
+///
+/// # Errors
+/// [`VerifyError`] names the first thing that does not match.
+pub fn verify_receipt(content: &[u8]) -> Result<Receipt, VerifyError> {
+    let receipt: Receipt = parse(RECEIPT, content)?;
+    check_version(&receipt)?;
+    check_alone(&receipt)?;
+    Ok(receipt)
+}
+
+fn check_version(receipt: &Receipt) -> Result<(), VerifyError> {
+    match receipt.v {
+        RECEIPT_VERSION => Ok(()),
+        found => Err(VerifyError::Version { file: RECEIPT, found }),
+    }
+}
+
+fn check_alone(receipt: &Receipt) -> Result<(), VerifyError> {
+    receipt.verify_records().map_err(VerifyError::Records)?;
+    compare_with_origin(receipt)?;
+    compare_policy(receipt)
+}
+
+/// What the first record says of the box must be what the receipt says.
+fn compare_with_origin(receipt: &Receipt) -> Result<(), VerifyError> {
+    let Some(Event::Create { name, base, tree, tier, profile, policy }) =
+        receipt.records.first().map(|record| &record.event)
+    else {
+        return Ok(());
+    };
+    let same = [
+        ("name", *name == receipt.name),
+        ("base", receipt.base.as_ref().is_none_or(|named| named == base)),
+        ("base_tree", *tree == receipt.base_tree),
+        ("tier", *tier == receipt.tier.to_string()),
+        ("profile", *profile == receipt.profile),
+        ("policy", *policy == receipt.policy),
+    ];
+    match same.iter().find(|(_, same)| !same) {
+        Some(&(field, _)) => Err(VerifyError::Origin { field }),
+        None => Ok(()),
+    }
+}
+
+/// The policy's text must have the policy's digest.
+fn compare_policy(receipt: &Receipt) -> Result<(), VerifyError> {
+    let policy = ResolvedPolicy::from_toml("policy_text", &receipt.policy_text)
+        .map_err(VerifyError::PolicyText)?;
+    let found = policy.digest().to_string();
+    if found == receipt.policy {
+        return Ok(());
+    }
+    Err(VerifyError::PolicyDigest { written: receipt.policy.clone(), found })
+}
+
 /// Fails on the first name that no bundle has.
 fn surplus(at: &OwnedFd, directory: &Path) -> Result<(), VerifyError> {
-    let known: BTreeSet<&[u8]> = [PATCH, REPORT, RECEIPT, INDEX].map(str::as_bytes).into();
+    let known: BTreeSet<&[u8]> = [PATCH, REPORT, PAGE, RECEIPT, INDEX].map(str::as_bytes).into();
     for entry in Dir::read_from(at).map_err(unreadable(directory))? {
         let entry = entry.map_err(unreadable(directory))?;
         let name = entry.file_name().to_bytes();
@@ -222,8 +311,8 @@ fn surplus(at: &OwnedFd, directory: &Path) -> Result<(), VerifyError> {
     Ok(())
 }
 
-/// Reads one file whole; it never waits and follows no link.
-fn read(at: &OwnedFd, directory: &Path, file: &'static str) -> Result<Vec<u8>, VerifyError> {
+/// Opens one file; it never waits and follows no link.
+fn open(at: &OwnedFd, directory: &Path, file: &'static str) -> Result<File, VerifyError> {
     let path = directory.join(OsString::from(file));
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(at, file, flags, Mode::empty()).map_err(unreadable(&path))?;
@@ -231,8 +320,14 @@ fn read(at: &OwnedFd, directory: &Path, file: &'static str) -> Result<Vec<u8>, V
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(VerifyError::NotFile { file, found: "no regular file" });
     }
+    Ok(File::from(opened))
+}
+
+/// Reads one file whole.
+fn read(at: &OwnedFd, directory: &Path, file: &'static str) -> Result<Vec<u8>, VerifyError> {
+    let path = directory.join(OsString::from(file));
     let mut content = Vec::new();
-    File::from(opened)
+    open(at, directory, file)?
         .take(MAX_FILE + 1)
         .read_to_end(&mut content)
         .map_err(|source| VerifyError::Io { path, source })?;

@@ -1,17 +1,17 @@
 //! Writing a bundle.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags};
 
-use super::{BUNDLE_VERSION, BundleIndex, INDEX, PATCH, RECEIPT, REPORT};
+use super::{BUNDLE_VERSION, BundleIndex, INDEX, PAGE, PATCH, RECEIPT, REPORT};
 use crate::digest::Digest;
 use crate::log::{ChainError, ChainHead};
-use crate::receipt::{Receipt, chain_of};
-use crate::report::ReportInput;
+use crate::receipt::{Digests, Receipt, chain_of};
+use crate::report::{Completeness, ReportInput};
 
 /// All that a bundle is made from.
 #[derive(Clone, Copy, Debug)]
@@ -109,14 +109,24 @@ pub fn write_bundle(
     if directory.file_name().is_none() {
         return Err(BundleError::NoName { path: directory.to_owned() });
     }
-    let patch = &input.report.reviewed.patch[..];
+    let patch = &input.report.reviewed.patch;
     let report = input.report.to_markdown();
-    let digests = (Digest::of(patch), Digest::of(report.as_bytes()));
+    let page = input.report.to_html();
+    let digests = Digests {
+        patch: patch.digest(),
+        report: Digest::of(report.as_bytes()),
+        page: Digest::of(page.as_bytes()),
+    };
     let head = chain_of(input.manifest, input.report.records, Some(input.head))
         .map_err(BundleError::Records)?;
     let receipt = Receipt::new(&input.report, input.policy_text, input.manifest, head, digests);
     let receipt = json(RECEIPT, &receipt)?;
-    let files = [(PATCH, digests.0), (REPORT, digests.1), (RECEIPT, Digest::of(&receipt))];
+    let files = [
+        (PATCH, digests.patch),
+        (REPORT, digests.report),
+        (PAGE, digests.page),
+        (RECEIPT, Digest::of(&receipt)),
+    ];
     let reviewed = input.report.reviewed;
     let index = BundleIndex {
         v: BUNDLE_VERSION,
@@ -124,6 +134,7 @@ pub fn write_bundle(
         base: reviewed.base.commit.map(|commit| commit.to_string()),
         base_tree: reviewed.base.tree.to_string(),
         tree: reviewed.tree.to_string(),
+        completeness: Completeness::of(input.report.records),
         files: files.into_iter().map(|(name, digest)| (name.to_owned(), digest)).collect(),
     };
     let index = json(INDEX, &index)?;
@@ -132,8 +143,9 @@ pub fn write_bundle(
         .permissions(fs::Permissions::from_mode(0o755))
         .tempdir_in(parent)
         .map_err(failed("make a directory in", parent))?;
+    write_file(&beside.path().join(PATCH), patch.reader())?;
     for (name, content) in
-        [(PATCH, patch), (REPORT, report.as_bytes()), (RECEIPT, &receipt), (INDEX, &index)]
+        [(REPORT, report.as_bytes()), (PAGE, page.as_bytes()), (RECEIPT, &receipt), (INDEX, &index)]
     {
         write_file(&beside.path().join(name), content)?;
     }
@@ -196,14 +208,14 @@ fn place(
     beside.close().map_err(failed("remove what was at", directory))
 }
 
-fn write_file(path: &Path, content: &[u8]) -> Result<(), BundleError> {
+fn write_file(path: &Path, mut content: impl io::Read) -> Result<(), BundleError> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o644)
         .open(path)
         .map_err(failed("make", path))?;
-    file.write_all(content).map_err(failed("write", path))?;
+    io::copy(&mut content, &mut file).map_err(failed("write", path))?;
     file.sync_all().map_err(failed("sync", path))
 }
 

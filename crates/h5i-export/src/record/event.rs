@@ -101,6 +101,17 @@ pub enum Event {
         /// The reviewed tree, in hex.
         tree: String,
     },
+    /// A person takes a bundle into a repository; written before anything is done there.
+    Apply {
+        /// The digest of its `bundle.json`.
+        bundle: Digest,
+        /// The commit that it is merged with, in hex; none on a branch without one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        onto: Option<String>,
+        /// The reference that is made, or none when the working tree is written.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        branch: Option<ByteText>,
+    },
     /// A remark of a person or of the host.
     Note {
         /// The remark.

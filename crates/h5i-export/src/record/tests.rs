@@ -1,7 +1,7 @@
 use super::{Argv, ByteText, Event, Lane, Outcome, Record, RecordError, Timestamp};
 use crate::digest::Digest;
 
-fn sample(event: Event) -> Record {
+pub(crate) fn sample(event: Event) -> Record {
     Record {
         seq: 7,
         at: Timestamp::from_unix_micros(1_777_644_131_482_913),
@@ -12,9 +12,9 @@ fn sample(event: Event) -> Record {
     }
 }
 
-#[test]
-fn every_kind_comes_back_from_its_line() {
-    let events = [
+/// One event of every kind, and of those with optional fields one with and one without them.
+pub(crate) fn every_event() -> Vec<Event> {
+    vec![
         Event::Create {
             name: "a".into(),
             base: "4c".into(),
@@ -51,11 +51,33 @@ fn every_kind_comes_back_from_its_line() {
             errno: "EPERM".into(),
             count: 2,
         },
+        Event::RunEnd {
+            outcome: Outcome::Exited,
+            exit_code: Some(-1),
+            signal: Some(9),
+            limit: None,
+            used: None,
+            allowed: None,
+            wall_ms: 3,
+            cpu_ms: 4,
+            max_rss_bytes: u64::MAX,
+        },
         Event::CutOff { torn_bytes: 3, torn: Some(Digest::of(b"abc")) },
+        Event::CutOff { torn_bytes: 0, torn: None },
+        Event::Apply { bundle: Digest::of(b"b"), onto: None, branch: None },
+        Event::Apply {
+            bundle: Digest::of(b"b"),
+            onto: Some("4c".into()),
+            branch: Some(ByteText::new("h5i/a")),
+        },
         Event::Export { bundle: Digest::of(b"b"), tree: "9b".into() },
         Event::Note { text: ByteText::new("a\u{1b}\n\"b") },
-    ];
-    for event in events {
+    ]
+}
+
+#[test]
+fn every_kind_comes_back_from_its_line() {
+    for event in every_event() {
         for run in [None, Some(2)] {
             let record = Record { run, ..sample(event.clone()) };
             let line = record.to_line().expect("json");

@@ -3,36 +3,47 @@
 use std::collections::BTreeMap;
 
 use super::ReportInput;
+use super::phrase::Phrase;
 use super::runs::runs;
-use super::text::{code, count, plain};
+use super::text::count;
 use crate::record::{Event, Record};
 use crate::review::{Change, ChangeKind, FlagKind, attention_of};
 
 /// One line each, in order of urgency, each with the reason why it is there.
-pub(super) fn findings(input: &ReportInput<'_>) -> Vec<String> {
-    let mut all = refused(input.records);
+pub(super) fn findings(input: &ReportInput<'_>) -> Vec<Phrase> {
+    let mut all = refused(input.records, |_| true);
     all.extend(stops(input.records));
-    all.extend(input.reviewed.flags.iter().filter_map(|flag| match flag.kind {
-        FlagKind::Secret { shape, line } => {
-            Some(format!("**{}**, line {line}, holds what looks like a {shape}.", code(&flag.path)))
+    all.extend(input.reviewed.flags.iter().filter_map(|flag| {
+        match flag.kind {
+            FlagKind::Secret { shape, line } => Some(
+                Phrase::new()
+                    .strong(&flag.path[..])
+                    .words(format!(", line {line}, holds what looks like a {shape}.")),
+            ),
+            _ => None,
         }
-        _ => None,
     }));
     let attention = |change: &Change| {
         let found =
             attention_of(&change.path).or_else(|| attention_of(change.old_path.as_deref()?))?;
+        let why = format!(" {}: {}.", verb(change.kind), found.why);
         (change.kind != ChangeKind::Deleted)
-            .then(|| format!("**{}** {}: {}.", code(&change.path), verb(change.kind), found.why))
+            .then(|| Phrase::new().strong(&change.path[..]).words(why))
     };
     all.extend(input.reviewed.changes.iter().filter_map(attention));
-    all.extend(input.reviewed.flags.iter().filter_map(|flag| match flag.kind {
-        FlagKind::MachineCode(what) => Some(format!(
-            "**{}** is {}, which the policy lets pass.",
-            code(&flag.path),
-            what.name()
-        )),
-        FlagKind::Executable => Some(format!("**{}** became executable.", code(&flag.path))),
-        FlagKind::Secret { .. } => None,
+    all.extend(input.reviewed.flags.iter().filter_map(|flag| {
+        let about = Phrase::new().strong(&flag.path[..]);
+        match flag.kind {
+            FlagKind::MachineCode(what) => {
+                Some(about.words(format!(" is {}, which the policy lets pass.", what.name())))
+            }
+            FlagKind::Executable => Some(about.words(" became executable.")),
+            FlagKind::Secret { .. } => None,
+        }
+    }));
+    all.extend(input.home.iter().map(|found| {
+        let path = [&b"~/"[..], &found.path].concat();
+        Phrase::new().strong(path).words(format!(" stands in the box's home: {}.", found.why))
     }));
     all
 }
@@ -49,33 +60,41 @@ pub(super) const fn verb(kind: ChangeKind) -> &'static str {
     }
 }
 
-/// Refused calls, equal ones together.
-fn refused(records: &[Record]) -> Vec<String> {
+/// Refused calls of the chosen names, equal ones together.
+pub(super) fn refused(records: &[Record], chosen: fn(&str) -> bool) -> Vec<Phrase> {
     let mut calls: BTreeMap<(&str, &[u8], &str), u64> = BTreeMap::new();
     for record in records {
-        if let Event::RefusedCall { call, program, errno, count, .. } = &record.event {
+        if let Event::RefusedCall { call, program, errno, count, .. } = &record.event
+            && chosen(call)
+        {
             *calls.entry((call, program.as_bytes(), errno)).or_default() += count;
         }
     }
     calls
         .into_iter()
         .map(|((call, program, errno), times)| {
-            let times = count(times, "time", "times");
-            format!(
-                "Refused: {} by {}, {times} ({}).",
-                code(call.as_bytes()),
-                code(program),
-                plain(errno)
-            )
+            Phrase::new()
+                .words("Refused: ")
+                .code(call.as_bytes())
+                .words(" by ")
+                .code(program)
+                .words(format!(", {} (", count(times, "time", "times")))
+                .foreign(errno)
+                .words(").")
         })
         .collect()
 }
 
 /// Runs that were stopped or cut off: what they left may be half done.
-fn stops(records: &[Record]) -> Vec<String> {
+fn stops(records: &[Record]) -> Vec<Phrase> {
     runs(records)
         .iter()
         .filter(|run| !run.is_complete())
-        .map(|run| format!("Run {}: {}. What it left may be half done.", run.number, run.ending()))
+        .map(|run| {
+            Phrase::new()
+                .words(format!("Run {}: ", run.number))
+                .join(run.ending())
+                .words(". What it left may be half done.")
+        })
         .collect()
 }

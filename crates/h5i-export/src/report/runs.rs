@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
+use super::phrase::Phrase;
+use super::text::{size, span};
 use crate::record::{ByteText, Event, Outcome, Record, Timestamp};
 
 /// One run.
@@ -12,6 +16,25 @@ pub(super) struct Run<'a> {
     pub(super) argv_cut: u32,
     pub(super) started: Timestamp,
     pub(super) end: End<'a>,
+}
+
+/// Whether every run of a box came to an end of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Completeness {
+    /// Each one exited, or ended by a signal that h5i did not send.
+    Complete,
+    /// One was stopped, cut off, refused, or has not ended: what it left may be half done.
+    Incomplete,
+}
+
+impl Completeness {
+    /// What these records say.
+    #[must_use]
+    pub fn of(records: &[Record]) -> Self {
+        if runs(records).iter().all(Run::is_complete) { Self::Complete } else { Self::Incomplete }
+    }
 }
 
 /// How a run ended.
@@ -61,31 +84,43 @@ impl Run<'_> {
     }
 
     /// How it ended, in words.
-    pub(super) fn ending(&self) -> String {
+    pub(super) fn ending(&self) -> Phrase {
+        let words = |text: String| Phrase::new().words(text);
         let End::Ended(Event::RunEnd { outcome, exit_code, signal, limit, used, allowed, .. }) =
             self.end
         else {
             return match self.end {
-                End::CutOff => "was cut off".to_owned(),
-                _ => "has not ended".to_owned(),
+                End::CutOff => words("was cut off".to_owned()),
+                _ => words("has not ended".to_owned()),
             };
         };
         let number =
             |value: Option<i32>| value.map_or_else(|| "?".to_owned(), |value| value.to_string());
         match outcome {
-            Outcome::Exited => format!("exit {}", number(*exit_code)),
-            Outcome::Signaled => format!("ended by signal {}", number(*signal)),
+            Outcome::Exited => words(format!("exit {}", number(*exit_code))),
+            Outcome::Signaled => words(format!("ended by signal {}", number(*signal))),
             Outcome::Stopped => {
-                let limit = super::text::plain(limit.as_deref().unwrap_or("a limit"));
+                let limit = limit.as_deref().unwrap_or("a limit");
+                let stopped = words("stopped by ".to_owned()).foreign(limit);
                 match (used, allowed) {
                     (Some(used), Some(allowed)) => {
-                        format!("stopped by {limit} ({used} of {allowed})")
+                        let (used, allowed) = (amount(limit, *used), amount(limit, *allowed));
+                        stopped.words(format!(" ({used} of {allowed})"))
                     }
-                    _ => format!("stopped by {limit}"),
+                    _ => stopped,
                 }
             }
-            Outcome::Refused => "was refused".to_owned(),
-            Outcome::CutOff => "was cut off".to_owned(),
+            Outcome::Refused => words("was refused".to_owned()),
+            Outcome::CutOff => words("was cut off".to_owned()),
         }
+    }
+}
+
+/// So much of a limit, in the limit's unit.
+fn amount(limit: &str, value: u64) -> String {
+    match limit {
+        "wall" | "cpu" => span(value),
+        "memory" | "disk" | "output" | "file_size" => size(value),
+        _ => value.to_string(),
     }
 }

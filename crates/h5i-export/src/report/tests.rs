@@ -1,6 +1,6 @@
 use h5i_policy::Tier;
 
-use super::text::{code, plain, size, span};
+use super::text::{size, span};
 use super::{Mechanism, MechanismState, ReportInput};
 use crate::Digest;
 use crate::fixture::Fixture;
@@ -40,6 +40,10 @@ fn end(outcome: Outcome) -> Event {
 }
 
 fn report(fixture: &Fixture, records: &[Record]) -> String {
+    written(fixture, records, |input| input.to_markdown())
+}
+
+fn written(fixture: &Fixture, records: &[Record], form: fn(&ReportInput<'_>) -> String) -> String {
     let reviewed = fixture
         .export()
         .secrets(Secrets::Flag)
@@ -47,12 +51,15 @@ fn report(fixture: &Fixture, records: &[Record]) -> String {
         .expect("reads")
         .review()
         .expect("may leave");
-    ReportInput {
+    form(&ReportInput {
         name: "fix-auth",
         base_name: "main",
         tier: Tier::Process,
         profile: "default",
         policy: "sha256:9b1f",
+        purpose: None,
+        network: "nothing",
+        home: &[],
         records,
         enforcement: &[
             Mechanism {
@@ -68,8 +75,7 @@ fn report(fixture: &Fixture, records: &[Record]) -> String {
         ],
         not_enforced: &["Memory is not limited.".to_owned()],
         reviewed: &reviewed,
-    }
-    .to_markdown()
+    })
 }
 
 #[test]
@@ -120,17 +126,8 @@ fn nothing_of_the_box_becomes_markup_or_control() {
         [record(0, Some(1), start(&[b"a\x1b[2J\n## Look here first", "\u{202e}b".as_bytes()]))];
     let text = report(&fixture, &records);
     assert!(!text.chars().any(|c| c != '\n' && crate::escape::is_unprintable(c)), "{text}");
-    assert_eq!(text.matches("\n## ").count(), 5, "{text}");
+    assert_eq!(text.matches("\n## ").count(), 6, "{text}");
     assert!(text.contains("`` `](x)<script> ``"), "{text}");
-}
-
-#[test]
-fn code_spans_and_plain_words_are_inert() {
-    assert_eq!(code(b"a"), "`a`");
-    assert_eq!(code(b"a``b"), "``` a``b ```");
-    assert_eq!(code(b""), "`  `");
-    assert_eq!(plain("a*b<c>"), "a\\*b\\<c\\>");
-    assert!(code(&[b'a'; 1000]).len() < 500);
 }
 
 #[test]
@@ -144,4 +141,106 @@ fn numbers_have_their_unit() {
         ("12 ms".into(), "12.4 s".into(), "14 min".into())
     );
     assert_eq!(span(9_960_000), "2 h 46 min");
+}
+
+#[test]
+fn the_page_says_what_the_report_says_and_shows_the_patch() {
+    let secret = format!("ghp_{}", "A1b2".repeat(9));
+    let key =
+        ["-----BEGIN OPENSSH PRIVATE KEY-----", "c2VjcmV0", "-----END OPENSSH PRIVATE KEY-----"];
+    let fixture = Fixture::new(|tree| {
+        tree.file("src/a.rs", "a\n\tb\n").file("t", "t\n");
+    });
+    fixture
+        .tree()
+        .file("src/a.rs", "a <b>\n\tb\n")
+        .file("key.txt", format!("x\n{secret}\n"))
+        .file("id", key.join("\n"))
+        .file("blob", b"\0\x01")
+        .remove("t")
+        .link("t", "src")
+        .file("package.json", "{}\n");
+    let records = [
+        record(0, Some(1), start(&[b"npm", b"<test>"])),
+        record(1, Some(1), end(Outcome::Stopped)),
+    ];
+    let page = written(&fixture, &records, |input| input.to_html());
+    assert!(!page.contains(&secret) && !page.contains("c2VjcmV0"), "{page}");
+    for says in [
+        "<strong>Incomplete:</strong>",
+        "<strong><code>package.json</code></strong> is new",
+        "<code>&lt;test&gt;</code>",
+        "The box could reach nothing.",
+        "<div class=\"add\">+a &lt;b&gt;</div>",
+        "<div class=\"same\"> \tb</div>",
+        "[redacted: private key]",
+        "binary, in patch.diff",
+    ] {
+        assert!(page.contains(says), "{says}: {page}");
+    }
+    // The type change is two parts of the patch.
+    assert_eq!(page.matches("<summary><code>t</code>").count(), 2);
+    assert_eq!(page.matches("<details").count(), page.matches("</details>").count());
+    let page = page.replace(&fixture.base.commit.expect("a commit").to_string()[..12], "BASE");
+    insta::assert_snapshot!(page);
+}
+
+#[test]
+fn nothing_of_the_box_becomes_an_element_or_a_control_of_the_page() {
+    let fixture = Fixture::new(|_| ());
+    let evil = "<script>alert(1)</script>\" onload='x' &lt;\u{202e}\x1b[2J";
+    fixture.tree().file("a", format!("{evil}\n")).file("`<img src=x>", "x\n");
+    let records = [record(0, Some(1), start(&[evil.as_bytes()]))];
+    let page = written(&fixture, &records, |input| input.to_html());
+    let inert = |c: char| matches!(c, '\n' | '\t') || !crate::escape::is_unprintable(c);
+    assert!(page.chars().all(inert), "{page}");
+    // Every element and attribute is one that this program writes.
+    for element in page.split('<').skip(1) {
+        let name =
+            element.split(|c: char| !c.is_ascii_alphanumeric() && c != '/' && c != '!').next();
+        let known = [
+            "!doctype", "html", "head", "meta", "title", "style", "body", "header", "main", "h1",
+            "h2", "p", "section", "ol", "ul", "li", "code", "strong", "details", "summary", "div",
+        ];
+        let name = name.unwrap_or_default().trim_start_matches('/');
+        assert!(known.contains(&name), "{element}");
+    }
+    for attribute in ["onload=", "src=", "href=", "url(", "@import", "http:", "https:"] {
+        let ours = page.replace("&quot; onload=&#39;", "").replace("&lt;img src=x", "");
+        assert!(!ours.contains(attribute), "{attribute}");
+    }
+    assert!(page.contains("default-src &#39;none&#39;"), "{page}");
+}
+
+#[test]
+fn a_large_patch_is_cut_on_the_page_and_that_is_said() {
+    let fixture = Fixture::new(|_| ());
+    let many: String = (0..1500).map(|line| format!("{line}\n")).collect();
+    let wide: String = (0..900).map(|_| format!("{}\n", "y".repeat(1500))).collect();
+    fixture.tree().file("many", many).file("long", "x".repeat(5000)).file("wide", wide);
+    let page = written(&fixture, &[], |input| input.to_html());
+    assert!(
+        page.contains("more lines in patch.diff") && !page.contains("+1499<"),
+        "{}",
+        page.len()
+    );
+    assert!(page.contains("xx…</div>"), "{}", page.len());
+    assert!(page.contains("<div class=\"meta\">more in patch.diff</div>"), "{}", page.len());
+    assert!(page.len() < 300_000, "{}", page.len());
+}
+
+#[test]
+fn large_files_hide_no_small_one_on_the_page() {
+    let fixture = Fixture::new(|_| ());
+    for number in 0..80 {
+        let wide: String = (0..200).map(|_| format!("{}\n", "y".repeat(1000))).collect();
+        fixture.tree().file(format!("a{number}"), wide);
+    }
+    fixture.tree().file("b", [&b"\0"[..], &[7; 1 << 20]].concat()).file("z", "the small one\n");
+    let page = written(&fixture, &[], |input| input.to_html());
+    assert!(page.contains("<div class=\"add\">+the small one</div>"), "{}", page.len());
+    assert!(page.contains("binary, in patch.diff"), "{}", page.len());
+    assert!(page.contains("<div class=\"meta\">more in patch.diff</div>"), "{}", page.len());
+    assert_eq!(page.matches("<details").count(), 82);
+    assert!(page.len() < 10 << 20, "{}", page.len());
 }

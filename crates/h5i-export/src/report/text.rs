@@ -6,33 +6,15 @@ use crate::secret::redact;
 /// The longest piece of untrusted text that is shown, in bytes.
 const MAX_SHOWN: usize = 400;
 
-/// Untrusted bytes as a code span: redacted, inert, on one line, bounded.
-pub(super) fn code(bytes: &[u8]) -> String {
+/// Untrusted bytes as one line of inert text: redacted, bounded.
+pub(super) fn shown(bytes: &[u8]) -> String {
     let clean = redact(bytes);
-    let shown = clean.get(..MAX_SHOWN).unwrap_or(&clean);
-    let mut text = Escaped::new(shown).to_string();
-    if shown.len() < clean.len() {
+    let part = clean.get(..MAX_SHOWN).unwrap_or(&clean);
+    let mut text = Escaped::new(part).to_string();
+    if part.len() < clean.len() {
         text.push('…');
     }
-    // The fence is longer than any run of backticks inside.
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    if longest == 0 && !text.is_empty() {
-        return format!("`{text}`");
-    }
-    let fence = "`".repeat(longest + 1);
-    format!("{fence} {text} {fence}")
-}
-
-/// Trusted words that may come from a file all the same: inert, without Markdown.
-pub(super) fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in Escaped::new(&redact(text.as_bytes())).to_string().chars() {
-        if matches!(c, '*' | '_' | '`' | '[' | ']' | '<' | '>' | '#' | '|' | '!' | '&') {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out
+    text
 }
 
 /// A number with its noun.

@@ -9,7 +9,7 @@ const MAX_FOLLOWED: u32 = 40;
 
 /// What a link leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Leads {
+pub(crate) enum Leads {
     Inside,
     Outside,
 }
@@ -20,7 +20,7 @@ pub(super) enum Leads {
 /// Absolute targets, those above the root, those into a git directory, those with bytes that are
 /// separators elsewhere, and loops count as outside. A component that the tree does not have is
 /// taken as a directory, but `..` after one counts as outside, for nobody knows what it will be.
-pub(super) fn resolve(
+pub(crate) fn resolve(
     store: &Store,
     root: Oid,
     path: &[u8],
@@ -92,7 +92,7 @@ fn lookup(store: &Store, root: Oid, path: &[Vec<u8>]) -> Result<Option<(Oid, i32
 }
 
 /// The target of the link at `path`, if there is one.
-pub(super) fn target_at(
+pub(crate) fn target_at(
     store: &Store,
     root: Oid,
     path: &[u8],
@@ -107,7 +107,7 @@ pub(super) fn target_at(
 }
 
 /// Whether git reads rules from a file of this name; it refuses links in their place as well.
-pub(super) fn is_rules_file(path: &[u8]) -> bool {
+pub(crate) fn is_rules_file(path: &[u8]) -> bool {
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
     [&b".gitmodules"[..], b".gitattributes", b".gitignore", b".mailmap"]
         .iter()

@@ -1,6 +1,7 @@
 //! The patch between two trees.
 
 use std::ffi::OsStr;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -50,17 +51,27 @@ pub struct Change {
     pub(crate) new_id: Oid,
 }
 
-/// The patch from `base` to `reviewed` and what it changes, in the order of the patch. `paths` are
-/// all that differ: libgit2 walks equal directories of the two trees as well, so it is told where
-/// to look. Were one missing, the patch would not give the reviewed tree.
-pub(super) fn make(
+/// Where two trees are compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Where {
+    /// Everywhere.
+    All,
+    /// At these paths, which are all that differ: libgit2 walks equal directories of the two trees as
+    /// well, so it is told where to look. Were one missing, the patch would not give the reviewed
+    /// tree.
+    At(Vec<Vec<u8>>),
+}
+
+/// Writes the patch from `base` to `reviewed`, and tells what it changes, in the order of the patch.
+pub(crate) fn make(
     store: &Store,
     (base, reviewed): (Oid, Oid),
-    paths: Vec<Vec<u8>>,
-) -> Result<(Vec<u8>, Vec<Change>), StoreError> {
+    at: Where,
+    text: &mut impl Write,
+) -> Result<Vec<Change>, StoreError> {
     // No path at all would mean every path.
-    if paths.is_empty() {
-        return Ok((Vec::new(), Vec::new()));
+    if matches!(&at, Where::At(paths) if paths.is_empty()) {
+        return Ok(Vec::new());
     }
     let (old, new) = (store.tree(base)?, store.tree(reviewed)?);
     // Everything that a configuration could say is said here.
@@ -75,8 +86,10 @@ pub(super) fn make(
         .disable_pathspec_match(true)
         .old_prefix("a/")
         .new_prefix("b/");
-    for path in paths {
-        options.pathspec(path);
+    if let Where::At(paths) = at {
+        for path in paths {
+            options.pathspec(path);
+        }
     }
     let git = StoreError::git;
     let mut compare = || {
@@ -104,20 +117,24 @@ pub(super) fn make(
             change.bytes = store.blob_size(change.new_id)?;
         }
     }
-    let mut text = Vec::new();
-    diff.print(DiffFormat::Patch, |delta, _, line| {
+    let mut written = Ok(());
+    let printed = diff.print(DiffFormat::Patch, |delta, _, line| {
         // libgit2 says of equal binary content that it differs, which no patch reader takes.
         if line.origin() == 'B' && delta.old_file().id() == delta.new_file().id() {
             return true;
         }
         if matches!(line.origin(), ' ' | '+' | '-') {
-            text.extend_from_slice(&[line.origin() as u8]);
+            written = text.write_all(&[line.origin() as u8]);
         }
-        text.extend_from_slice(line.content());
-        true
-    })
-    .map_err(git("print the patch"))?;
-    Ok((text, join_type_changes(changes)))
+        if written.is_ok() {
+            written = text.write_all(line.content());
+        }
+        written.is_ok()
+    });
+    // A failure to write ends the printing with an error of libgit2's that says nothing of it.
+    written.map_err(StoreError::Patch)?;
+    printed.map_err(git("print the patch"))?;
+    Ok(join_type_changes(changes))
 }
 
 /// Whether a file comes to or goes from a name that has something of another kind on the other

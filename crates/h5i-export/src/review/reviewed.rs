@@ -1,6 +1,7 @@
 //! A patch that was proven to give the reviewed tree.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::BufRead;
 
 use git2::{FileMode, Oid};
 use h5i_policy::Executables;
@@ -8,7 +9,8 @@ use h5i_policy::Executables;
 use super::links::{Leads, is_rules_file, resolve, target_at};
 use super::refusal::{Refusal, RefusalRule};
 use super::{Change, ChangeKind, MachineCode, Proposal, ReviewError, Secrets, machine_code, patch};
-use crate::apply::apply;
+use crate::apply::{Keep, apply};
+use crate::patch_text::{PatchText, PatchWriter};
 use crate::path::{ExportPath, NameSet};
 use crate::secret::find_secrets;
 use crate::store::{Base, Store, StoreError};
@@ -101,7 +103,7 @@ pub struct Reviewed {
     /// The tree that it gives.
     pub tree: Oid,
     /// The patch, as `git apply --index` takes it; empty when nothing changed.
-    pub patch: Vec<u8>,
+    pub patch: PatchText,
     /// What it changes, in the order of the patch.
     pub changes: Vec<Change>,
     /// What a reader must see, by path.
@@ -121,7 +123,10 @@ impl Proposal<'_> {
         let Self { export, store, compared } = self;
         let base = export.base.tree;
         let tree = compared.edits.apply(&store, Some(base))?;
-        let (text, changes) = patch::make(&store, (base, tree), compared.edits.paths())?;
+        let at = patch::Where::At(compared.edits.paths());
+        let mut text = PatchWriter::new(&export.scratch);
+        let changes = patch::make(&store, (base, tree), at, &mut text)?;
+        let text = text.finish().map_err(StoreError::Patch)?;
         let mut check = Check { store: &store, refusals: compared.refusals, flags: Vec::new() };
         check.names(tree, &compared.added)?;
         check.links(base, tree, &compared.links, &changes)?;
@@ -134,7 +139,7 @@ impl Proposal<'_> {
             refusals.sort_by(|a, b| a.path.cmp(&b.path));
             return Err(ReviewError::Refused { refusals });
         }
-        prove(&store, base, tree, &text)?;
+        prove(&store, base, tree, text.reader())?;
         flags.sort_by(|a, b| (&a.path, a.kind).cmp(&(&b.path, b.kind)));
         Ok(Reviewed { base: export.base, tree, patch: text, changes, flags, left: compared.left })
     }
@@ -145,9 +150,9 @@ pub(super) fn prove(
     store: &Store,
     base: Oid,
     reviewed: Oid,
-    patch: &[u8],
+    patch: impl BufRead,
 ) -> Result<(), ReviewError> {
-    let applied = apply(store, base, patch).map_err(ReviewError::PatchFails)?;
+    let applied = apply(store, base, patch, Keep::Ids).map_err(ReviewError::PatchFails)?;
     if applied == reviewed { Ok(()) } else { Err(ReviewError::PatchDiffers { reviewed, applied }) }
 }
 

@@ -87,7 +87,8 @@ fn told(review: Result<Reviewed, ReviewError>) -> String {
                     )
                 })
                 .collect();
-            let patch = String::from_utf8_lossy(&reviewed.patch).into_owned();
+            let patch =
+                String::from_utf8_lossy(&reviewed.patch.to_vec().expect("reads")).into_owned();
             format!("{}\n{patch}\n{:?}\n{left:?}", reviewed.tree, reviewed.flags)
         }
         Err(error) => format!("{error:?}"),

@@ -259,7 +259,7 @@ fn attributes_in_the_tree_change_neither_content_nor_patch() {
         .file(".gitattributes", "* text eol=lf filter=evil diff=evil\n*.txt -diff\n")
         .file("b.txt", "two\r\n");
     let reviewed = fixture.accepted();
-    let text = String::from_utf8(reviewed.patch).expect("text");
+    let text = String::from_utf8(reviewed.patch.to_vec().expect("reads")).expect("text");
     assert!(text.contains("+two\r\n"), "{text}");
 }
 

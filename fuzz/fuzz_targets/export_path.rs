@@ -1,0 +1,6 @@
+#![no_main]
+//! See `h5i_export::fuzzing::export_path`.
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| h5i_export::fuzzing::export_path(data));
