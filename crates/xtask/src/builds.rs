@@ -19,23 +19,39 @@ use projects::Project;
 /// Pairs of builds of each project.
 const PAIRS: usize = 5;
 
-/// Prints the median ratio of each project; `words` may name the number of pairs.
+/// What makes a project ready to be built: from this workspace, in a directory for all.
+type Make = fn(&Path, &Path) -> Result<Project>;
+
+const PROJECTS: [(&str, Make); 3] =
+    [("python", projects::python), ("node", projects::node), ("rust", projects::rust)];
+
+/// Prints the median ratio of each project; `words` may name the number of pairs and one project.
 pub(crate) fn run(root: &Path, words: &[String]) -> Result<u8> {
     if !needs::provide()? {
         return Ok(2);
     }
     let root = root.canonicalize().context("could not find the workspace")?;
-    let pairs = words.first().map_or(Ok(PAIRS), |word| word.parse()).context("how many pairs?")?;
+    let pairs = words.iter().find_map(|word| word.parse().ok()).unwrap_or(PAIRS);
+    let mut chosen = PROJECTS.to_vec();
+    if let Some(name) = words.iter().find(|word| word.parse::<usize>().is_err()) {
+        chosen.retain(|(project, _)| project == name);
+    }
     let h5i = build(&root)?;
     let scratch = scratch()?;
-    let result = all(&root, &h5i, &scratch, pairs);
+    let result = all(&root, &h5i, &scratch, pairs, &chosen);
     fs::remove_dir_all(&scratch).context("could not remove the scratch directory")?;
     result.map(|()| 0)
 }
 
-fn all(root: &Path, h5i: &Path, scratch: &Path, pairs: usize) -> Result<()> {
+fn all(
+    root: &Path,
+    h5i: &Path,
+    scratch: &Path,
+    pairs: usize,
+    chosen: &[(&str, Make)],
+) -> Result<()> {
     say(&format!("{:<34}{:>12}{:>12}{:>16}", "", "outside s", "in a box s", "median ratio"));
-    for make in [projects::python, projects::node, projects::rust] {
+    for (_, make) in chosen {
         let project = make(root, scratch)?;
         let ratio = compare(&project, h5i, scratch, pairs)?;
         say(&format!(

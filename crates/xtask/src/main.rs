@@ -27,7 +27,7 @@ usage: cargo xtask TASK
   bench            h5i beside bare exec and bubblewrap, one run, medians and ratios
   bench --sizes    a box on 100, 10,000 and 100,000 files, beside worktrees, clones and bubblewrap
   soak [N [SEED]]  kill h5i at N random moments (200) on each back end; nothing may survive
-  builds [N]       real builds in a box beside outside, N pairs (5), offline after a fetch
+  builds [N] [python|node|rust]   real builds in a box beside outside, N pairs (5), offline
   examples         run every example as a reader would
   figures          what an export costs, beside git's own diff: time and peak memory
   fuzz [--seconds N] [TARGET]…   seeds and mutated inputs through every fuzz target

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -64,29 +65,18 @@ fn measure(h5i: &Path, scratch: &Path, files: usize) -> Result<()> {
     say(&format!("\n{files} files, as {who}"));
     let repository = scratch.join(format!("repository-{files}"));
     repository_with(&repository, files)?;
-    let bare = median(repeat(|| timed(&mut Command::new("true")))?);
     let work = scratch.join("work");
     fs::create_dir_all(&work)?;
-    let [bwrap, words @ ..] = &bubblewrap(&work)[..] else { bail!("no command") };
-    let sandbox = median(repeat(|| timed(Command::new(bwrap).args(words)))?);
-    let row = |name: &str, time: Duration| {
-        let ratio = time.as_secs_f64() / bare.as_secs_f64();
-        let over = time.as_secs_f64() / sandbox.as_secs_f64();
-        say(&format!(
-            "  {name:<44}{:>10.2} ms {ratio:>9.1} × bare {over:>8.2} × bubblewrap",
-            ms(time)
-        ));
-    };
-    row("bare exec of true", bare);
-    row("bubblewrap", sandbox);
-    beside(&repository, scratch, &row)?;
+    let yard = Yardstick { sandbox: bubblewrap(&work) };
+    yard.row("bare exec of true", &yard.repeat(|| timed(&mut Command::new("true")))?);
+    beside(&repository, scratch, &yard)?;
     for layout in layouts(h5i)? {
         say(&format!("  {}", layout.unwrap_or("checkout")));
         let state = scratch.join(format!("state-{files}-{}", layout.unwrap_or("checkout")));
         let ground = Ground { h5i, repository: repository.clone(), state, layout };
-        ground.first_boxes(&row)?;
-        ground.lives(&row)?;
-        ground.work_in_a_box(&row)?;
+        ground.first_boxes(&yard)?;
+        ground.lives(&yard)?;
+        ground.work_in_a_box(&yard)?;
         say(&format!(
             "  {:<44}{:>10.2} MiB",
             "supervisor while a run sleeps (RSS)",
@@ -98,26 +88,27 @@ fn measure(h5i: &Path, scratch: &Path, files: usize) -> Result<()> {
 }
 
 /// What else gives a task a tree of its own.
-fn beside(repository: &Path, scratch: &Path, row: &impl Fn(&str, Duration)) -> Result<()> {
+fn beside(repository: &Path, scratch: &Path, yard: &Yardstick) -> Result<()> {
     let tree = scratch.join("tree");
     let tree_text = tree.display().to_string();
     let git = |words: &[&str]| timed(Command::new("git").current_dir(repository).args(words));
     let mut removals = Vec::new();
-    let added = repeat(|| {
+    let mut added = yard.repeat(|| {
         let time = git(&["worktree", "add", "--quiet", "--detach", &tree_text])?;
         removals.push(git(&["worktree", "remove", "--force", &tree_text])?);
         Ok(time)
     })?;
-    row("git worktree add", median(added));
-    row("git worktree remove", median(removals));
-    let cloned = repeat(|| {
+    yard.row("git worktree add", &added);
+    added.times = removals;
+    yard.row("git worktree remove", &added);
+    let cloned = yard.repeat(|| {
         let words = ["clone", "--quiet", "--no-local", "--single-branch", "."];
         let time = git(&[&words[..], &[tree_text.as_str()]].concat())?;
         fs::remove_dir_all(&tree)?;
         Ok(time)
     })?;
-    row("git clone --no-local --single-branch", median(cloned));
-    row("git status on the repository", median(repeat(|| git(&["status", "--porcelain"]))?));
+    yard.row("git clone --no-local --single-branch", &cloned);
+    yard.row("git status on the repository", &yard.repeat(|| git(&["status", "--porcelain"]))?);
     Ok(())
 }
 
@@ -142,43 +133,44 @@ impl Ground<'_> {
     }
 
     /// The first box of a repository, and the first one of a base that is near another.
-    fn first_boxes(&self, row: &impl Fn(&str, Duration)) -> Result<()> {
-        row("first box of the repository", self.create("warm")?);
+    fn first_boxes(&self, yard: &Yardstick) -> Result<()> {
+        yard.row("first box of the repository", &yard.once(|| self.create("warm"))?);
         fs::write(self.repository.join("changed.txt"), self.state.display().to_string())?;
         commit(&self.repository)?;
-        row("first box of a near base", self.create("near")?);
+        yard.row("first box of a near base", &yard.once(|| self.create("near"))?);
         let size = disk_of(&self.box_dir("near")?)?;
         say(&format!("  {:<44}{:>10} KiB", "disk of an idle box", size / 1024));
         Ok(())
     }
 
-    fn lives(&self, row: &impl Fn(&str, Duration)) -> Result<()> {
-        let (mut creates, mut removals, mut wholes) = (Vec::new(), Vec::new(), Vec::new());
-        repeat(|| {
+    fn lives(&self, yard: &Yardstick) -> Result<()> {
+        let (mut creates, mut removals) = (Vec::new(), Vec::new());
+        let mut whole = yard.repeat(|| {
             let started = Instant::now();
             creates.push(self.create("life")?);
             self.h5i(&["box", "run", "life", "--", "true"])?;
             removals.push(self.h5i(&["box", "rm", "life"])?);
-            wholes.push(started.elapsed());
             Ok(started.elapsed())
         })?;
-        row("create, warm base", median(creates));
-        row("rm", median(removals));
-        row("create + run + rm", median(wholes));
+        yard.row("create + run + rm", &whole);
+        whole.times = creates;
+        yard.row("  of it create, warm base", &whole);
+        whole.times = removals;
+        yard.row("  of it rm", &whole);
         Ok(())
     }
 
-    fn work_in_a_box(&self, row: &impl Fn(&str, Duration)) -> Result<()> {
+    fn work_in_a_box(&self, yard: &Yardstick) -> Result<()> {
         let run = |words: &[&str]| self.h5i(&[&["box", "run", "near", "--"], words].concat());
         run(&["git", "status", "--porcelain"])?;
-        row("run of true", median(repeat(|| run(&["true"]))?));
-        row("run of git status", median(repeat(|| run(&["git", "status", "--porcelain"]))?));
+        yard.row("run of true", &yard.repeat(|| run(&["true"]))?);
+        yard.row("run of git status", &yard.repeat(|| run(&["git", "status", "--porcelain"]))?);
         run(&["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do echo x >> d0/e0/f$i.txt; done"])?;
-        row("diff of 10 changes", median(repeat(|| self.h5i(&["box", "diff", "near"]))?));
-        row("status", median(repeat(|| self.h5i(&["box", "status", "near"]))?));
+        yard.row("diff of 10 changes", &yard.repeat(|| self.h5i(&["box", "diff", "near"]))?);
+        yard.row("status", &yard.repeat(|| self.h5i(&["box", "status", "near"]))?);
         let bundle = self.state.join("bundle").display().to_string();
         let export = || self.h5i(&["box", "export", "near", "--force", "-o", &bundle]);
-        row("export of 10 changes", median(repeat(export)?));
+        yard.row("export of 10 changes", &yard.repeat(export)?);
         Ok(())
     }
 
@@ -230,13 +222,58 @@ fn timed(command: &mut Command) -> Result<Duration> {
     Ok(time)
 }
 
-fn repeat(mut step: impl FnMut() -> Result<Duration>) -> Result<Vec<Duration>> {
-    let started = Instant::now();
-    let mut times = Vec::new();
-    while times.len() < LEAST || (times.len() < MOST && started.elapsed() < SPEND) {
-        times.push(step()?);
+/// What every time is compared with, measured beside it so that a slow moment hits both.
+struct Yardstick {
+    sandbox: Vec<String>,
+}
+
+/// Times of one step, and of the yardsticks beside it.
+struct Measured {
+    times: Vec<Duration>,
+    bare: Vec<Duration>,
+    sandbox: Vec<Duration>,
+}
+
+impl Yardstick {
+    /// Repeats a step, each time beside a bare exec and bubblewrap.
+    fn repeat(&self, mut step: impl FnMut() -> Result<Duration>) -> Result<Measured> {
+        self.measure(LEAST..MOST, &mut step)
     }
-    Ok(times)
+
+    /// Does a step that can be done once only.
+    fn once(&self, step: impl FnOnce() -> Result<Duration>) -> Result<Measured> {
+        let time = step()?;
+        let mut measured = self.measure(LEAST..LEAST, &mut || Ok(time))?;
+        measured.times = vec![time];
+        Ok(measured)
+    }
+
+    fn measure(
+        &self,
+        rounds: Range<usize>,
+        step: &mut impl FnMut() -> Result<Duration>,
+    ) -> Result<Measured> {
+        let [bwrap, words @ ..] = &self.sandbox[..] else { bail!("no command") };
+        let started = Instant::now();
+        let mut measured = Measured { times: Vec::new(), bare: Vec::new(), sandbox: Vec::new() };
+        let mut round = 0;
+        while round < rounds.start || (round < rounds.end && started.elapsed() < SPEND) {
+            measured.times.push(step()?);
+            measured.bare.push(timed(&mut Command::new("true"))?);
+            measured.sandbox.push(timed(Command::new(bwrap).args(words))?);
+            round += 1;
+        }
+        Ok(measured)
+    }
+
+    fn row(&self, name: &str, measured: &Measured) {
+        let [time, bare, sandbox] = [&measured.times, &measured.bare, &measured.sandbox]
+            .map(|times| ms(median(times.clone())));
+        let (over_bare, over_sandbox) = (time / bare, time / sandbox);
+        say(&format!(
+            "  {name:<44}{time:>10.2} ms {over_bare:>9.1} × bare {over_sandbox:>8.2} × bubblewrap"
+        ));
+    }
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {
