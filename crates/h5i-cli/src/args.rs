@@ -112,12 +112,17 @@ struct RunAlone {
 impl RunAlone {
     /// `None` for every other verb, and for what is wrong: the whole grammar says what.
     fn parse(words: &[OsString]) -> Option<Cli> {
-        let [name, first, second, rest @ ..] = words else { return None };
-        if first != "box" || second != "run" {
-            return None;
-        }
+        let (name, rest) = words.split_first()?;
+        let (directory, rest) = match rest {
+            [option, directory, rest @ ..] if option == "-C" => (Some(directory.into()), rest),
+            rest => (None, rest),
+        };
+        let rest = match rest {
+            [first, second, rest @ ..] if first == "box" && second == "run" => rest,
+            _ => return None,
+        };
         let Self { args } = Self::try_parse_from([name].into_iter().chain(rest)).ok()?;
-        Some(Cli { directory: None, verb: Verb::Box(BoxVerb::Run(args)) })
+        Some(Cli { directory, verb: Verb::Box(BoxVerb::Run(args)) })
     }
 }
 

@@ -79,14 +79,18 @@ fn measure(h5i: &Path, scratch: &Path) -> Result<()> {
         all.extend(verb.iter().map(|word| (*word).to_owned()));
         all
     };
-    once(&in_box(&["box", "create", "bench", "--tier", "process"]), &state)?;
+    for layout in ["checkout", "overlay"] {
+        let words = ["box", "create", layout, "--workspace", layout, "--tier", "process"];
+        once(&in_box(&words), &state)?;
+    }
     let work = scratch.join("work");
     fs::create_dir_all(&work)?;
     let bubblewrap = bubblewrap(&work);
     let mut candidates = [
         ("bare exec of true", vec!["true".to_owned()]),
         ("bubblewrap", bubblewrap),
-        ("h5i box run, process tier", in_box(&["box", "run", "bench", "--", "true"])),
+        ("h5i box run, checkout", in_box(&["box", "run", "checkout", "--", "true"])),
+        ("h5i box run, overlay", in_box(&["box", "run", "overlay", "--", "true"])),
     ]
     .map(|(name, command)| Candidate { name, command, times: Vec::new() });
     for _ in 0..ROUNDS {
@@ -94,7 +98,7 @@ fn measure(h5i: &Path, scratch: &Path) -> Result<()> {
             candidate.times.push(once(&candidate.command, &state)?);
         }
     }
-    once(&in_box(&["box", "rm", "bench", "--force"]), &state)?;
+    once(&in_box(&["box", "rm", "--force", "checkout", "overlay"]), &state)?;
     print(&mut candidates);
     Ok(())
 }

@@ -170,6 +170,7 @@ fn a_run_parsed_alone_is_what_the_whole_grammar_makes_of_it() {
         "h5i box run a --json --timeout 5s -e A=1 --env B=2 -- cc -c x --help -C y",
         "h5i box run --json a -- -C",
         "h5i box run a -- -- x",
+        "h5i -C d box run a -- true",
     ] {
         let (alone, whole) = alone(line);
         assert!(alone.is_some(), "{line}");
@@ -188,7 +189,10 @@ fn a_run_parsed_alone_is_what_the_whole_grammar_makes_of_it() {
         "h5i box run a --nonsense -- true",
         "h5i box run -C d a -- true",
         "h5i box run a -C d -- true",
-        "h5i -C d box run a -- true",
+        "h5i -Cd box run a -- true",
+        "h5i -C d -C e box run a -- true",
+        "h5i -C box run a -- true",
+        "h5i -C d box ls",
         "h5i box ls",
         "h5i run -- true",
         "h5i",
