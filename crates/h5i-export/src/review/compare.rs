@@ -131,7 +131,13 @@ impl Comparison<'_, '_> {
             _ => None,
         };
         self.ignore.push(self.walk.path(), rules.as_ref().map(git2::Blob::content));
-        let cover = self.walk.cover()?;
+        let own = self.walk.cover()?;
+        // The kernel marks only the directory that stands for all of the base's, not those that are
+        // made in it: below a mark nothing of the base shows through.
+        let cover = match self.frames.last() {
+            Some(Frame { cover: Cover::All, .. }) => Cover::All,
+            _ => own,
+        };
         self.frames.push(Frame { base, cover, untracked });
         Ok(())
     }

@@ -122,6 +122,9 @@ fn edit() -> impl Strategy<Value = String> {
         places().prop_map(|p| format!("rm -rf {p}")),
         places().prop_map(|p| format!("rm -rf {p}; mkdir {p}; echo in > {p}/in")),
         places().prop_map(|p| format!("mkdir -p {p}")),
+        // The same names again below a directory that was replaced.
+        places().prop_map(|p| format!("rm -rf {p}; mkdir -p {p}/e {p}/y; echo in > {p}/e/in")),
+        places().prop_map(|p| format!("cp -r {p} t; rm -rf {p}; rm -f t/b t/e/f; mv -T t {p}")),
         places().prop_map(|p| format!("rm -f {p}; echo new > {p}")),
         places().prop_map(|p| format!("echo more >> {p}")),
         places().prop_map(|p| format!("chmod +x {p}")),
@@ -202,6 +205,28 @@ fn an_opaque_directory_hides_the_bases_files_and_a_plain_one_keeps_them() {
     let opaque = layered.review(&fixture).unwrap();
     edit_checkout(&fixture, "rm -r d/e; mkdir d/e; printf h > d/e/h");
     assert_eq!(opaque.tree, fixture.accepted().tree);
+}
+
+#[test]
+fn nothing_of_the_base_shows_below_a_directory_that_was_replaced() {
+    if !have("nothing_of_the_base_shows_below_a_directory_that_was_replaced", Need::UserNamespaces)
+    {
+        return;
+    }
+    for script in [
+        "rm -rf d; mkdir -p d/e; echo q > d/e/other",
+        "cp -r d t; rm t/e/g; rm -rf d; mv t d",
+        "rm -rf d; mkdir -p d/e",
+        "rm -rf d x; mkdir -p d/e; mv d x; mkdir -p x/y",
+        // The twin: a directory that was not replaced keeps what it does not name.
+        "echo q > d/e/other",
+    ] {
+        let fixture = Fixture::new(base);
+        let layered = Layered::new(&fixture);
+        layered.edit(script);
+        edit_checkout(&fixture, script);
+        assert_eq!(told(layered.review(&fixture)), told(fixture.review()), "{script}");
+    }
 }
 
 #[test]
