@@ -20,6 +20,7 @@ pub mod failure;
 mod inside;
 pub mod json_bytes;
 mod origin;
+mod own_places;
 mod pager;
 mod passing;
 mod patch_text;

@@ -13,6 +13,7 @@ use h5i_policy::{
 use crate::args::PolicyArgs;
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
+use crate::own_places::OwnPlaces;
 use crate::path_error::{Action, PathError};
 use crate::toolchains::{HostFiles, Question, Toolchains, find_toolchains, system_grants};
 use crate::workspace::{HostRepository, PinnedBase};
@@ -59,7 +60,9 @@ pub fn source_policy(
             overrides.set(&text).map_err(|e| resolve_failure(&ResolveError::Override(e)))?;
     }
     let surroundings = &caller.surroundings;
+    let own = OwnPlaces::of(surroundings, &HostFiles);
     let question = Question {
+        own: own.paths(),
         cargo_home: surroundings.absolute("CARGO_HOME"),
         rustup_home: surroundings.absolute("RUSTUP_HOME"),
         ..Question::new(&surroundings.home, &surroundings.path)
@@ -73,6 +76,7 @@ pub fn source_policy(
     let request = ResolveRequest::new(profile).overrides(overrides).workspace(content);
     let mut resolved =
         resolve(&layers, &request, &facts).map_err(|error| resolve_failure(&error))?;
+    own.check(&resolved.policy, &HostFiles)?;
     if resolved.policy.tier > Tier::Workspace {
         place_toolchains(&mut resolved.policy.env.set, &toolchains);
     }

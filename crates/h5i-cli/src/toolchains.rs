@@ -17,6 +17,7 @@ use h5i_policy::{GrantOrigin, HostPath, ReadGrant};
 pub use host_facts::{HostFacts, HostFiles};
 pub use system::system_grants;
 
+use crate::own_places::touches;
 use families::FAMILIES;
 
 /// What is asked about toolchains.
@@ -31,13 +32,15 @@ pub struct Question<'a> {
     pub cargo_home: Option<&'a Path>,
     /// `RUSTUP_HOME`, where it is set.
     pub rustup_home: Option<&'a Path>,
+    /// Canonical directories that are never granted, nor anything that holds them or lies in them.
+    pub own: &'a [PathBuf],
 }
 
 impl<'a> Question<'a> {
     /// The question for a home and a PATH, with no other variable set.
     #[must_use]
     pub const fn new(home: &'a Path, path: &'a [PathBuf]) -> Self {
-        Self { home, path, cargo_home: None, rustup_home: None }
+        Self { home, path, cargo_home: None, rustup_home: None, own: &[] }
     }
 }
 
@@ -69,6 +72,8 @@ pub enum LeftOut {
     HoldsHome,
     /// It is one that holds keys or configuration.
     Private,
+    /// It is where h5i keeps boxes or its configuration, holds it, or lies in it.
+    Own,
     /// Its path can't be written in a policy: not UTF-8, or with control characters.
     Unwritable,
 }
@@ -86,7 +91,8 @@ const PRIVATE: [&str; 8] =
 pub fn find_toolchains(facts: &dyn HostFacts, question: &Question<'_>) -> Toolchains {
     let home = facts.real(question.home).unwrap_or_else(|| question.home.to_owned());
     let system = system_grants(facts);
-    let mut search = Search { facts, home, system: &system, found: Toolchains::default() };
+    let own = question.own;
+    let mut search = Search { facts, home, own, system: &system, found: Toolchains::default() };
     for dir in question.path {
         search.directory(dir, question);
     }
@@ -96,6 +102,7 @@ pub fn find_toolchains(facts: &dyn HostFacts, question: &Question<'_>) -> Toolch
 struct Search<'a> {
     facts: &'a dyn HostFacts,
     home: PathBuf,
+    own: &'a [PathBuf],
     system: &'a BTreeMap<HostPath, ReadGrant>,
     found: Toolchains,
 }
@@ -202,6 +209,9 @@ impl Search<'_> {
     fn check(&self, dir: &Path) -> Result<(), LeftOut> {
         if self.home.starts_with(dir) {
             return Err(LeftOut::HoldsHome);
+        }
+        if self.own.iter().any(|own| touches(own, dir)) {
+            return Err(LeftOut::Own);
         }
         if PRIVATE.iter().any(|private| dir.starts_with(self.home.join(private))) {
             return Err(LeftOut::Private);

@@ -156,3 +156,25 @@ fn the_system_grants_have_certificates_and_no_secret() {
     let ssl = &grants[&h5i_policy::HostPath::new("/etc/ssl").unwrap()];
     assert_eq!(ssl.mask.iter().collect::<Vec<_>>(), ["private"]);
 }
+
+#[test]
+fn where_boxes_are_kept_is_left_out_with_what_holds_it_and_what_is_in_it() {
+    let dirs = ["/home/u/.local/bin", "/home/u/.local/state/h5i/trees", "/home/u/.local/share"];
+    let table = Table::new(&dirs, &[("/home/u/link", "/home/u/.local/state")]);
+    let own = [PathBuf::from("/home/u/.local/state/h5i")];
+    let path = [
+        "/home/u/.local",
+        "/home/u/.local/state",
+        "/home/u/link",
+        "/home/u/.local/state/h5i",
+        "/home/u/.local/state/h5i/trees",
+        "/home/u/.local/bin",
+    ]
+    .map(PathBuf::from);
+    let question = Question { own: &own, ..Question::new(Path::new("/home/u"), &path) };
+    let found = find_toolchains(&table, &question);
+    let why: Vec<_> = found.left_out.iter().map(|(_, why)| *why).collect();
+    assert_eq!(why, [LeftOut::Own; 5]);
+    // The twin: a directory beside it is granted.
+    assert_eq!(granted(&found), ["/home/u/.local/bin"]);
+}

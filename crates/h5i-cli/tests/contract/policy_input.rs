@@ -180,3 +180,34 @@ fn gc_names_a_damaged_box_and_keeps_it() {
     let listed = stand.ok(&["box", "ls"]);
     assert!(listed.text().contains("damaged"), "{}", listed.text());
 }
+
+#[test]
+fn where_h5i_keeps_its_boxes_is_never_granted() {
+    let stand = Stand::new();
+    stand.ok(&["box", "create", "first"]);
+    let state = stand.state();
+    let beside = stand.path().join("beside");
+    fs::create_dir(&beside).unwrap();
+    std::os::unix::fs::symlink(state.join("h5i/trees"), stand.path().join("link")).unwrap();
+    let config = stand.path().join("config/h5i");
+    for place in [
+        state.clone(),
+        state.join("h5i"),
+        state.join("h5i/repos"),
+        stand.path().join("link"),
+        stand.path().to_owned(),
+        config,
+    ] {
+        for field in ["read", "write"] {
+            let setting = format!("fs.{field}=[\"{}\"]", place.display());
+            let words = &["box", "create", "a", "--set", &setting][..];
+            let says = [&*format!("fs.{field} grants"), "where h5i keeps"].map(str::to_owned);
+            let says = &says.each_ref().map(String::as_str)[..];
+            let hint = "beside it or below it";
+            Refusal { words, code: 4, kind: "refused", says, hint }.check(&stand);
+        }
+    }
+    // The twin: a directory beside it.
+    let setting = format!("fs.write=[\"{}\"]", beside.display());
+    stand.ok(&["box", "create", "a", "--set", &setting]);
+}

@@ -232,6 +232,16 @@ pub(crate) const REFUSED: &[Refused] = &[
         TERMINAL,
     ),
     both(
+        "fcntl",
+        72,
+        25,
+        Argument(&[
+            &[Arg::Is(1, 1024)], // F_SETLEASE
+            &[Arg::Is(1, 1040)], // F_SETDELEG
+        ]),
+        "makes whoever opens the file wait: other boxes that share it, and the host",
+    ),
+    both(
         "socket",
         41,
         198,

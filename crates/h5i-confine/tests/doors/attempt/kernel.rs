@@ -1,7 +1,7 @@
 //! Attempts on the kernel's rarer doors.
 
 use super::{Attempt, number};
-use crate::call::{A, Outcome, call, in_child};
+use crate::call::{A, Outcome, call, in_child, open};
 
 pub(crate) const ALL: &[(&str, Attempt)] = &[
     // A call by number with numbers for arguments.
@@ -21,6 +21,15 @@ pub(crate) const ALL: &[(&str, Attempt)] = &[
     ("x32", |_| done(call(0x4000_0000 | libc::SYS_getpid, &mut []))),
     ("terminal-ioctl", |a| terminal_ioctl(number(a[0]))),
     ("memfd-exec", |_| memfd_exec()),
+    // A command of fcntl(2) on a file of its own, open for reading, with F_RDLCK.
+    ("lease", |a| {
+        let path = format!("/tmp/lease-{}", std::process::id());
+        std::fs::write(&path, "x").unwrap();
+        let file = open(&path, libc::O_RDONLY)?;
+        let leased = call(libc::SYS_fcntl, &mut [A::N(file), A::N(number(a[0])), A::N(0)]);
+        std::fs::remove_file(&path).unwrap();
+        done(leased)
+    }),
     ("status", |a| {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let line = status.lines().find_map(|l| l.strip_prefix(a[0])?.strip_prefix(':'));

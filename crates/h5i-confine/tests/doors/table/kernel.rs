@@ -145,6 +145,16 @@ fn other() -> Vec<Door> {
             Refused("ioctl"),
             Outside,
         ),
+        door(
+            "D3l",
+            "a lease on a file, which others would wait for",
+            &["lease", "1024"],
+            Refused("fcntl"),
+            Outside,
+        ),
+        // F_GETLEASE, F_GETFL: its neighbours.
+        door("D3m", "a lease, asked for", &["lease", "1025"], Sees(String::new()), Outside),
+        door("D3m", "flags of a file", &["lease", "3"], Sees(String::new()), Outside),
         door("D11a", "a second listener", &["second-listener"], Errno(libc::EBUSY), Outside),
         door("D11b", "a filter of its own", &["own-filter"], Sees(String::new()), Outside),
         door(
