@@ -78,6 +78,9 @@ pub enum LandError {
     /// A new name is none that may leave a box.
     #[error("the bundle has a name that no box may export")]
     Path(#[source] crate::path::ExportPathError),
+    /// A new name is one with another that is there now, where names are folded.
+    #[error("a new name can't stand beside one that is here")]
+    Clash(#[source] crate::path::NameClash),
     /// A new link leads out of the tree, perhaps because files were left out.
     #[error("the link `{}` leads out of the tree", Escaped::new(path))]
     LinkEscapes {
@@ -202,8 +205,9 @@ impl Landing {
     /// recorded base the result is exactly [`Landing::tree`].
     ///
     /// # Errors
-    /// [`LandError::Store`] when the tree can't be read, [`LandError::Git`]. Conflicts are no error
-    /// here.
+    /// [`LandError::Clash`] for a new name that a folding file system takes for one of the host's,
+    /// also for one that the policy hid from the box; [`LandError::Store`] when the tree can't be
+    /// read, [`LandError::Git`]. Conflicts are no error here.
     pub fn merge(&self, ours: Option<Oid>) -> Result<Merged<'_>, LandError> {
         let empty = || self.store.write(ObjectType::Tree, b"");
         let ours = ours.map_or_else(empty, Ok)?;
@@ -214,11 +218,16 @@ impl Landing {
             index
         } else {
             let mut options = MergeOptions::new();
-            options.find_renames(true).fail_on_conflict(false);
-            self.store
+            // What was reviewed of one file never lands in another: where the host renamed it, that
+            // is a conflict, and a person decides.
+            options.find_renames(false).fail_on_conflict(false);
+            let index = self
+                .store
                 .repo
                 .merge_trees(&tree(self.base)?, &tree(ours)?, &tree(self.tree)?, Some(&options))
-                .map_err(failed("merge the trees"))?
+                .map_err(failed("merge the trees"))?;
+            checks::names(&tree(ours)?, &index)?;
+            index
         };
         Ok(Merged { store: &self.store, index })
     }

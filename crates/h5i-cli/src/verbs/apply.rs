@@ -251,6 +251,7 @@ pub(crate) fn land_failure(error: LandError) -> Failure {
         LandError::NotChanged { .. } => {
             with(Kind::NotFound, "a path as the report has it, from the repository's root")
         }
+        LandError::Clash(_) => with(Kind::Refused, "rename one of the two, in the box or here"),
         LandError::LinkEscapes { .. } => with(Kind::Refused, "take the files it needs as well"),
         LandError::Git { .. } | LandError::Io { .. } => {
             with(Kind::Io, "see that the repository is writable")

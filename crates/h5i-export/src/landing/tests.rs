@@ -172,3 +172,56 @@ fn objects_reach_the_host_before_what_refers_to_them_and_only_those_it_lacks() {
     drop(landing);
     assert_eq!(fs::read_dir(fixture.path().join("scratch")).expect("lists").count(), 0);
 }
+
+/// A tree of the host: the base's with files renamed or added.
+fn went_on(fixture: &Fixture, edit: impl Fn(&Repository, &mut git2::TreeBuilder<'_>)) -> git2::Oid {
+    let host = host(fixture);
+    let base = host.find_tree(fixture.base.tree).expect("the base");
+    let mut tree = host.treebuilder(Some(&base)).expect("a tree");
+    edit(&host, &mut tree);
+    tree.write().expect("writes")
+}
+
+fn put(name: &'static str) -> impl Fn(&Repository, &mut git2::TreeBuilder<'_>) {
+    move |host, tree| {
+        let blob = host.blob(b"the host's\n").expect("writes");
+        tree.insert(name, blob, 0o100_644).expect("inserts");
+    }
+}
+
+#[test]
+fn a_new_name_never_lands_beside_one_of_the_host_that_folds_to_it() {
+    let fixture = Fixture::new(|tree| {
+        tree.file("a", "a\n");
+    });
+    fixture.tree().file("readme", "the box's\n").file("d/x", "x\n");
+    let verified = bundle(&fixture);
+    let landing = land(&fixture, &verified).expect("lands");
+    for name in ["README", "ReadMe", "D"] {
+        let error = landing.merge(Some(went_on(&fixture, put(name)))).expect_err(name);
+        assert!(matches!(error, LandError::Clash(_)), "{name}: {error:?}");
+    }
+    // The twin: names that fold to nothing of the box's.
+    let merged = landing.merge(Some(went_on(&fixture, put("README.md")))).expect("merges");
+    assert!(merged.conflicts().expect("lists").is_empty());
+}
+
+#[test]
+fn what_was_reviewed_of_one_file_does_not_land_in_the_one_it_was_renamed_to() {
+    let fixture = Fixture::new(|tree| {
+        tree.file("lib.sh", "one\ntwo\nthree\nfour\nfive\nsix\n");
+    });
+    fixture.tree().file("lib.sh", "one\ntwo\nthree\nfour\nfive\nsix\nseven\n");
+    let verified = bundle(&fixture);
+    let landing = land(&fixture, &verified).expect("lands");
+    let renamed = went_on(&fixture, |_, tree| {
+        let old = tree.get("lib.sh").expect("reads").expect("is there").id();
+        tree.remove("lib.sh").expect("removes");
+        tree.insert(".envrc", old, 0o100_644).expect("inserts");
+    });
+    let merged = landing.merge(Some(renamed)).expect("merges");
+    assert_eq!(merged.conflicts().expect("lists"), [b"lib.sh".to_vec()]);
+    // The twin: beside another change of the host's it lands.
+    let merged = landing.merge(Some(went_on(&fixture, put("other")))).expect("merges");
+    assert!(merged.conflicts().expect("lists").is_empty());
+}
