@@ -47,7 +47,8 @@ pub enum UserNamespaces {
 }
 
 /// Files below `/proc` that tell about the host or its kernel rather than about processes.
-const REVEALING: [&str; 10] = [
+const REVEALING: [&str; 11] = [
+    "cmdline",
     "kcore",
     "keys",
     "key-users",

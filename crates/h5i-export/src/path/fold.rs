@@ -6,8 +6,8 @@ use crate::escape::{is_bidi_control, is_invisible};
 
 /// The key under which a folding file system could take two names for one.
 ///
-/// Canonical decomposition, upper and then lower case (so that `ß` meets `ss` and `ſ` meets `s`),
-/// decomposition again, code points that HFS+ or ext4's folding ignore left out. Bytes that are
+/// Canonical decomposition, lower, upper and lower case (so that `ẞ` and `ß` meet `ss`, and `ſ`
+/// meets `s`), decomposition again, code points that HFS+ or ext4's folding ignore left out. Bytes that are
 /// not UTF-8 stay. It errs towards "the same".
 pub(crate) fn fold_name(name: &[u8]) -> Vec<u8> {
     if name.is_ascii() {
@@ -20,6 +20,7 @@ pub(crate) fn fold_name(name: &[u8]) -> Vec<u8> {
             .chars()
             .filter(|&c| !is_bidi_control(c) && !is_invisible(c) && !is_variation_selector(c))
             .nfd()
+            .flat_map(char::to_lowercase)
             .flat_map(char::to_uppercase)
             .flat_map(char::to_lowercase)
             .map(|c| if c == 'ς' { 'σ' } else { c })

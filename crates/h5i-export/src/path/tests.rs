@@ -199,3 +199,15 @@ proptest! {
         prop_assert_eq!(fold_name(&once), once.clone());
     }
 }
+
+#[test]
+fn every_spelling_of_a_sharp_s_is_one_name() {
+    for name in ["ẞ", "ß", "ss", "SS", "ſs", "ſS"] {
+        assert_eq!(fold_name(name.as_bytes()), b"ss", "{name}");
+    }
+    // Every character there is folds to what folding leaves alone.
+    for c in '\0'..=char::MAX {
+        let once = fold_name(c.to_string().as_bytes());
+        assert_eq!(fold_name(&once), once, "{c:?}");
+    }
+}

@@ -68,6 +68,7 @@ pub(crate) fn doors(_: &World) -> Vec<Door> {
         "keys",
         "key-users",
         "kallsyms",
+        "cmdline",
         "kmsg",
         "timer_list",
         "sched_debug",
