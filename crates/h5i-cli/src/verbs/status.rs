@@ -177,6 +177,9 @@ struct History {
     refused: Vec<Value>,
 }
 
+/// How many kinds of refusals a person is shown.
+const KINDS: usize = 10;
+
 impl History {
     fn read(stored: &StoredBox) -> Result<Self, Failure> {
         let mut history = Self { runs: 0, refused: Vec::new() };
@@ -203,15 +206,21 @@ impl History {
         if self.refused.is_empty() {
             return "nothing".to_owned();
         }
-        let words: Vec<String> = self
-            .refused
+        // A box can be refused as many kinds as it likes; a screen is one.
+        let mut rows: Vec<&Value> = self.refused.iter().collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row["count"].as_u64()));
+        let mut words: Vec<String> = rows
             .iter()
+            .take(KINDS)
             .map(|row| {
                 let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
                 let call = text("call");
                 format!("{call} ×{} by {}", row["count"], text("program"))
             })
             .collect();
+        if rows.len() > KINDS {
+            words.push(format!("and {} kinds more: h5i box log --denied", rows.len() - KINDS));
+        }
         words.join(", ")
     }
 }

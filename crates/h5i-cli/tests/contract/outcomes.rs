@@ -145,3 +145,20 @@ fn a_one_shot_that_changed_nothing_is_removed_and_says_so() {
     assert_eq!(said.code, 1);
     assert_eq!(stand.box_directories().len(), 2);
 }
+
+#[test]
+fn a_flood_of_refused_kinds_is_told_in_one_screen() {
+    let stand = Stand::new();
+    stand.ok(&["box", "create", "a"]);
+    // Each copy of the program is a program of its own.
+    let script = "for n in 1 2 3 4 5 6 7 8 9 10 11 12 13; do cp $(command -v unshare) /tmp/u$n; \
+                  /tmp/u$n -U true; done 2> /dev/null; true";
+    stand.ok(&["box", "run", "a", "--", "sh", "-c", script]);
+    let status = stand.ok(&["box", "status", "a"]);
+    let line = status.text().lines().find(|line| line.starts_with("refused")).unwrap().to_owned();
+    assert_eq!(line.matches("unshare ×1 by /tmp/u").count(), 10, "{line}");
+    assert!(line.ends_with("and 3 kinds more: h5i box log --denied"), "{line}");
+    // The twin: the log and the program's answer have them all.
+    let log = stand.ok(&["box", "log", "a", "--denied"]);
+    assert_eq!(log.text().matches("/tmp/u").count(), 13, "{}", log.text());
+}
