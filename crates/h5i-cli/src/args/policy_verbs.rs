@@ -36,7 +36,7 @@ pub struct ProfileArgs {
 /// `h5i policy check`.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct CheckArgs {
-    /// The documents [default: the user's and the repository's]
+    /// The documents [default: the user's, and the repository's as HEAD has it]
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// How to answer.

@@ -81,7 +81,12 @@ pub(super) fn check(caller: &Caller, args: &CheckArgs) -> Result<Answer, Failure
         writeln!(text, "no mistake in {}", crate::shown::Shown::text(name)).ok();
     }
     let answer = Answer::new(json!({ "checked": checked }), text)?;
-    Ok(if checked.is_empty() { answer.note("there is no document to check") } else { answer })
+    if !checked.is_empty() {
+        return Ok(answer);
+    }
+    let user = user_document(caller);
+    let user = crate::shown::Shown::path(&user);
+    Ok(answer.note(format!("no document to check: no {user}, no {REPOSITORY_DOCUMENT} of HEAD")))
 }
 
 /// How a box's frozen policy differs from what its profile resolves to now.
