@@ -107,7 +107,7 @@ pub enum LandError {
     },
     /// The host's configuration does not say who commits.
     #[error("the git configuration has no user.name and user.email")]
-    NoIdentity(#[source] git2::Error),
+    NoIdentity(git2::Error),
     /// The repository has no working tree.
     #[error("the repository has no working tree")]
     Bare,

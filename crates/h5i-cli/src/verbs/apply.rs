@@ -48,6 +48,7 @@ pub(super) fn apply(caller: &Caller, args: &ApplyArgs) -> Result<Answer, Failure
     match &destination {
         Destination::Branch(branch) => {
             Merged::check_branch(&repository, branch).map_err(land_failure)?;
+            Merged::check_author(&repository).map_err(land_failure)?;
             if !conflicts.is_empty() {
                 return Err(land_failure(LandError::Conflicts { conflicts }));
             }

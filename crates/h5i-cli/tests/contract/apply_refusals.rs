@@ -136,9 +136,12 @@ fn nobody_commits_without_a_name() {
     let stand = Stand::new();
     stand.exported("a", CHANGE);
     refused(&stand, &[], 4, "refused", "user.name and user.email");
+    // What was refused is not on record as done.
+    assert!(!stand.ok(&["box", "log", "a"]).text().contains("applied"));
     stand.ground.git(&["config", "user.name", "Ann"]);
     stand.ground.git(&["config", "user.email", "ann@example.com"]);
     stand.applied("a", &[]);
+    assert!(stand.ok(&["box", "log", "a"]).text().contains("applied"));
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn a_password_for_the_host_never_reaches_the_box() {
     let mut seat = Seat::shell(&stand);
     // A program of the host that hides what is typed, beside a run that would read it.
     seat.line(
-        "\"$H5I\" box run a -- sh -c 'echo up; exec cat > ~/stolen' | bash -c 'read up; stty -echo </dev/tty; printf pass; echo word: ; \
+        "\"$H5I\" box run a -- sh -c '> ~/stolen; echo up; exec cat >> ~/stolen' | bash -c 'read up; stty -echo </dev/tty; printf pass; echo word: ; \
          read p </dev/tty; stty echo </dev/tty; echo got=$p=; read q </dev/tty'",
     );
     seat.expect("password:");

@@ -63,6 +63,14 @@ impl Merged<'_> {
         }
     }
 
+    /// Whether the host's configuration says who commits.
+    ///
+    /// # Errors
+    /// [`LandError::NoIdentity`].
+    pub fn check_author(host: &Repository) -> Result<(), LandError> {
+        host.signature().map(drop).map_err(LandError::NoIdentity)
+    }
+
     /// Writes the objects to the host and makes the branch `branch` there, with one commit on top of
     /// `parent`. Working tree, index and every other branch stay as they are.
     ///
