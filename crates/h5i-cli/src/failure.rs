@@ -322,6 +322,7 @@ impl From<PinError> for Failure {
                 Self::new(Kind::Usage, &e).hint("leave --dirty out, or use a working tree")
             }
             PinError::NoRepository => Self::new(Kind::Usage, &e),
+            PinError::Unreadable { .. } => Self::new(Kind::Io, &e),
             PinError::Git(ref source) => git_failure(&e, source),
         }
     }

@@ -77,6 +77,14 @@ pub enum PinError {
     /// A bare repository has no working tree to take.
     #[error("a bare repository has no working tree")]
     NoWorkingTree,
+    /// A file of the working tree can't be read.
+    #[error("can't read `{}`", Shown::path(path))]
+    Unreadable {
+        /// Which.
+        path: std::path::PathBuf,
+        /// The failure.
+        source: std::io::Error,
+    },
     /// A base of that kind needs a repository.
     #[error("this base needs a repository")]
     NoRepository,
@@ -124,16 +132,21 @@ impl HostRepository {
     }
 
     /// Reads a file of the pinned base, of at most `most` bytes; `None` if there is none (a
-    /// directory, a link and an empty base are none).
+    /// directory, a link and an empty base are none). The base of a box of the working tree is the
+    /// working tree.
     ///
     /// # Errors
-    /// [`PinError::Git`] if the object can't be read.
+    /// [`PinError::Git`] if the object can't be read, [`PinError::Unreadable`] for a file of the
+    /// working tree.
     pub fn read_base_file(
         &self,
         base: &PinnedBase,
         path: &std::path::Path,
         most: usize,
     ) -> Result<Option<Vec<u8>>, PinError> {
+        if base.kind == BaseKind::WorkingTree {
+            return self.read_working_file(path, most);
+        }
         let Some(tree) = base.tree else { return Ok(None) };
         let entry = match self.git().find_tree(tree)?.get_path(path) {
             Ok(entry) => entry,
@@ -145,6 +158,40 @@ impl HostRepository {
         }
         let blob = self.git().find_blob(entry.id())?;
         Ok((blob.size() <= most).then(|| blob.content().to_vec()))
+    }
+
+    /// Reads a file of the working tree, unless it is one that git ignores.
+    fn read_working_file(
+        &self,
+        path: &std::path::Path,
+        most: usize,
+    ) -> Result<Option<Vec<u8>>, PinError> {
+        use std::io::Read as _;
+        let Some(workdir) = self.workdir() else { return Ok(None) };
+        let tracked = self.git().index()?.get_path(path, 0).is_some();
+        if !tracked && self.git().status_should_ignore(path)? {
+            return Ok(None);
+        }
+        let failed = |source| PinError::Unreadable { path: workdir.join(path), source };
+        // A link on the way is a link of the base, with nothing below it.
+        let mut place = workdir.to_owned();
+        for part in path {
+            place.push(part);
+            match std::fs::symlink_metadata(&place) {
+                Ok(found) if found.is_dir() || (found.is_file() && place.ends_with(path)) => {}
+                Ok(_) => return Ok(None),
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+                Err(e) => return Err(failed(e)),
+            }
+        }
+        if std::fs::symlink_metadata(&place).map_err(failed)?.is_dir() {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        let bound = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+        let file = std::fs::File::open(&place).map_err(failed)?;
+        file.take(bound).read_to_end(&mut bytes).map_err(failed)?;
+        Ok((bytes.len() <= most).then_some(bytes))
     }
 
     fn pin_head(&self, kind: BaseKind) -> Result<PinnedBase, PinError> {

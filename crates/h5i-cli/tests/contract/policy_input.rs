@@ -94,14 +94,29 @@ fn a_document_that_loosens_is_refused_from_the_repository_and_taken_from_the_use
 }
 
 #[test]
-fn the_repositorys_document_is_the_one_of_the_base_not_of_the_working_tree() {
+fn the_repositorys_document_is_the_one_of_the_base() {
     let stand = Stand::new();
     stand.ground.write(".h5i/policy.toml", b"version = 1\nbroken\n");
     stand.ok(&["box", "create", "a"]);
+    // The working tree is the base of a box of it: what the box contains is what holds.
+    assert_eq!(stand.h5i(&["box", "create", "b", "--dirty"]).code, 2);
+    stand
+        .ground
+        .write(".h5i/policy.toml", b"version = 1\n[profile.default.limits]\nwall = \"7m\"\n");
     stand.ok(&["box", "create", "b", "--dirty"]);
-    // The twin: as a part of the base commit it is read.
+    assert!(stand.ok(&["box", "status", "b"]).text().contains("wall 7m"));
+    // One that git ignores is not in the box and not read.
+    fs::write(stand.repo().join(".git/info/exclude"), ".h5i/\n").unwrap();
+    stand.ok(&["box", "create", "c", "--dirty"]);
+    assert!(!stand.ok(&["box", "status", "c"]).text().contains("wall 7m"));
+    fs::remove_file(stand.repo().join(".git/info/exclude")).unwrap();
+    // As a part of the base commit it is read by every box, until the working tree has none.
     stand.ground.commit("policy");
-    assert_eq!(stand.h5i(&["box", "create", "c"]).code, 2);
+    stand.ok(&["box", "create", "d"]);
+    assert!(stand.ok(&["box", "status", "d"]).text().contains("wall 7m"));
+    fs::remove_file(stand.repo().join(".h5i/policy.toml")).unwrap();
+    stand.ok(&["box", "create", "e", "--dirty"]);
+    assert!(!stand.ok(&["box", "status", "e"]).text().contains("wall 7m"));
 }
 
 #[test]
