@@ -160,7 +160,8 @@ pub(crate) fn review_failure(error: &ReviewError) -> Failure {
             let hint = if secrets {
                 "remove them in the box, or --allow-secrets if they are meant to leave"
             } else {
-                "change or remove them in the box, then export again"
+                "change or remove them in the box, then export again; --json lists them. What git \
+                 is to ignore, the base's .gitignore has to name"
             };
             Failure::new(Kind::Refused, error).hint(hint).detail("refused", list)
         }

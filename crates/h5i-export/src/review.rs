@@ -66,7 +66,11 @@ pub enum ReviewError {
     #[error("can't use the objects of the base")]
     Store(#[from] StoreError),
     /// Something in the tree may not leave the box.
-    #[error("{} of the box's changes may not leave it, the first: {}", refusals.len(), first(refusals))]
+    #[error(
+        "{} of the box's changes may not leave it, the first: {}",
+        number(refusals),
+        first(refusals)
+    )]
     Refused {
         /// What and why, sorted by path; at most [`Refusal::MAX`].
         refusals: Vec<Refusal>,
@@ -98,6 +102,14 @@ pub enum ReviewError {
     /// The patch does not apply to the base.
     #[error("the patch does not apply to the base")]
     PatchFails(#[source] PatchError),
+}
+
+/// How many there are; beyond [`Refusal::MAX`] they are not counted.
+fn number(refusals: &[Refusal]) -> String {
+    match refusals.len() {
+        Refusal::MAX => format!("{} or more", Refusal::MAX),
+        count => count.to_string(),
+    }
 }
 
 fn first(refusals: &[Refusal]) -> String {
