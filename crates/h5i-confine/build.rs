@@ -30,6 +30,7 @@ fn main() -> Result<(), String> {
         .args(["-C", "link-arg=-static", "-C", "link-arg=-Wl,--build-id=none"])
         .args(["-C", "link-arg=-Wl,-z,noexecstack"])
         .arg("stage/main.rs");
+    println!("cargo::rerun-if-env-changed=RUSTC_LINKER");
     if let Ok(linker) = env::var("RUSTC_LINKER") {
         rustc.args(["-C", &format!("linker={linker}")]);
     }

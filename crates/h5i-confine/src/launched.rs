@@ -266,10 +266,15 @@ fn host_id(plan: &Plan) -> u32 {
     id.unwrap_or(0)
 }
 
+/// A detached copy that shares nothing with the mount that it is of. Most hosts' mounts are shared:
+/// what the stage mounts in a copy that still is would appear on the host, what the host mounts
+/// later would appear in the box, and the kernel refuses such a copy as a root.
 fn take_hold(path: &Path, attributes: [u64; 4]) -> Result<OwnedFd, StartError> {
     let failed = |source: io::Error| StartError::Source { path: path.to_owned(), source };
     let tree = sys::clone_tree(path).map_err(failed)?;
-    sys::set_mount_attributes(tree.as_fd(), attributes).map_err(failed)?;
+    let [set, clear, _, namespace] = attributes;
+    let private = [set, clear, libc::MS_PRIVATE, namespace];
+    sys::set_mount_attributes(tree.as_fd(), private).map_err(failed)?;
     Ok(tree)
 }
 

@@ -66,7 +66,7 @@ pub fn serve(slots: &Slots) -> ! {
     loop {
         let args = [&mut polls as *mut PollFd as usize, 2, 0, 0, 0, 0];
         // SAFETY: ppoll on two entries that live during the call, no timeout, no mask.
-        let _ = unsafe { sys::call_again(nr::POLL_LIKE, args) };
+        let _ = unsafe { sys::call_again(nr::PPOLL, args) };
         if polls[1].revents != 0 {
             let mut info = [0u8; 128];
             // SAFETY: reads one signalfd_siginfo of 128 bytes into the buffer.

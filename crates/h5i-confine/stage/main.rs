@@ -11,6 +11,7 @@ mod init;
 mod list;
 mod leaving;
 mod network;
+mod numbers;
 mod socket;
 mod sys;
 #[allow(dead_code, reason = "the library uses the rest")]
@@ -196,7 +197,7 @@ fn watch(init: usize) -> ! {
     if pidfd >= 0 {
         let args = [&mut polls as *mut PollFd as usize, 2, 0, 0, 0, 0];
         // SAFETY: ppoll on two entries that live during the call, no timeout, no mask.
-        let _ = unsafe { sys::call_again(nr::POLL_LIKE, args) };
+        let _ = unsafe { sys::call_again(nr::PPOLL, args) };
     }
     // SAFETY: numbers only; the child is not yet reaped, so the pid is still its own.
     let _ = unsafe { sys::call(nr::KILL, [init, SIGKILL, 0, 0, 0, 0]) };

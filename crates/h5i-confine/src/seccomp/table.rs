@@ -258,3 +258,6 @@ pub(crate) const REFUSED: &[Refused] = &[
         "a socket family or type that a box has no use for",
     ),
 ];
+
+#[cfg(test)]
+mod tests;

@@ -66,6 +66,14 @@ pub(crate) fn leave(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
+/// Keeps a forked child until a signal ends it.
+pub(crate) fn stay() -> ! {
+    loop {
+        // SAFETY: takes nothing. Not every architecture has a system call of this name.
+        unsafe { libc::pause() };
+    }
+}
+
 /// Waits for a child; yields its wait status.
 pub(crate) fn wait(pid: i32) -> i32 {
     let mut status = 0;

@@ -1,7 +1,7 @@
 //! Attempts on budgets.
 
 use super::{Attempt, number};
-use crate::call::{A, Outcome, call, fork, leave, open, wait};
+use crate::call::{A, Outcome, call, fork, leave, open, stay, wait};
 
 pub(crate) const ALL: &[(&str, Attempt)] = &[
     ("fork-until", |a| fork_until(number(a[0]))),
@@ -38,9 +38,7 @@ fn fork_until(most: i64) -> Outcome {
     for _ in 0..most {
         let pid = fork();
         match pid {
-            0 => loop {
-                call(libc::SYS_pause, &mut []).ok();
-            },
+            0 => stay(),
             -1 => {
                 refused = format!(" errno {}", crate::call::errno());
                 break;

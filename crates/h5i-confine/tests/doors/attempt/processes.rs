@@ -1,7 +1,7 @@
 //! Attempts on other processes.
 
 use super::{Attempt, number};
-use crate::call::{A, Outcome, call, fork, in_child, leave, open, wait};
+use crate::call::{A, Outcome, call, fork, in_child, leave, open, stay, wait};
 
 pub(crate) const ALL: &[(&str, Attempt)] = &[
     ("ptrace-child", |_| ptrace_child()),
@@ -58,9 +58,7 @@ fn done(result: Result<i64, i32>) -> Outcome {
 fn ptrace_child() -> Outcome {
     let pid = fork();
     if pid == 0 {
-        loop {
-            call(libc::SYS_pause, &mut []).ok();
-        }
+        stay();
     }
     // PTRACE_SEIZE does not stop the child.
     let result = call(libc::SYS_ptrace, &mut [A::N(0x4206), A::N(pid.into()), A::N(0), A::N(0)]);
@@ -72,9 +70,7 @@ fn ptrace_child() -> Outcome {
 fn kill_own_child() -> Outcome {
     let pid = fork();
     if pid == 0 {
-        loop {
-            call(libc::SYS_pause, &mut []).ok();
-        }
+        stay();
     }
     let result = call(libc::SYS_kill, &mut [A::N(pid.into()), A::N(9)]);
     if result.is_ok() { Ok(format!("signal {}", wait(pid) & 0x7f)) } else { leave(1) }
