@@ -38,7 +38,7 @@ pub(crate) fn build(root: &Path) -> Result<PathBuf> {
     if !built.success() {
         bail!("h5i does not build");
     }
-    Ok(root.join("target/release/h5i"))
+    Ok(crate::target(root).join("release/h5i"))
 }
 
 /// A new directory for one measurement.

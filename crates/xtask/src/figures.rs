@@ -52,7 +52,7 @@ pub(crate) fn run(root: &Path) -> Result<u8> {
     }
     let scratch = std::env::temp_dir().join(format!("h5i-figures-{}", std::process::id()));
     fs::create_dir_all(&scratch)?;
-    let result = measure(&root.join("target/release/h5i"), &scratch);
+    let result = measure(&crate::target(&root).join("release/h5i"), &scratch);
     fs::remove_dir_all(&scratch).context("could not remove the scratch directory")?;
     result.map(|()| 0)
 }

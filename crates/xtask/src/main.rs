@@ -66,6 +66,11 @@ fn main() -> ExitCode {
 }
 
 /// The workspace's directory.
+/// Where cargo puts what it builds: beside the workspace, or where the caller says.
+fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir))
+}
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

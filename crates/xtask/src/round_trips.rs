@@ -30,7 +30,7 @@ pub(crate) fn run(root: &Path, words: &[String]) -> Result<u8> {
     }
     let scratch = tempdir()?;
     let source = asked.repository.clone().unwrap_or_else(|| root.clone());
-    let result = Ground::new(&root.join("target/debug/h5i"), &source, &scratch)
+    let result = Ground::new(&crate::target(&root).join("debug/h5i"), &source, &scratch)
         .and_then(|ground| ground.all(asked.commits));
     fs::remove_dir_all(&scratch).context("could not remove the scratch directory")?;
     result

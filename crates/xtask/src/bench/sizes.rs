@@ -32,7 +32,7 @@ pub(crate) fn run(root: &Path, words: &[String]) -> Result<u8> {
         return Ok(2);
     }
     let root = root.canonicalize().context("could not find the workspace")?;
-    let h5i = if inner { root.join("target/release/h5i") } else { build(&root)? };
+    let h5i = if inner { crate::target(&root).join("release/h5i") } else { build(&root)? };
     let scratch = scratch()?;
     let result = sizes.iter().try_for_each(|files| measure(&h5i, &scratch, *files));
     fs::remove_dir_all(&scratch).context("could not remove the scratch directory")?;
