@@ -9,7 +9,7 @@ use h5i_policy::{NetMode, ResolvedPolicy, Unenforced, unenforced};
 
 use crate::failure::{Failure, Kind};
 use crate::shown::Shown;
-use crate::store::{HostId, LayerName, Store};
+use crate::store::{HostId, LayerName, Manifest, Store, StoredBox};
 use crate::workspace::{ObjectMount, Standing};
 
 /// Where base objects are seen in a box, one numbered directory each.
@@ -39,6 +39,23 @@ pub fn layout(
         Some(id) => layout.host_id(id.number()),
         None => layout,
     }
+}
+
+/// The layout of a box that is made, with the object directories that it borrows.
+///
+/// # Errors
+/// A failure when these can't be listed.
+pub fn layout_of(
+    store: &Store,
+    stored: &StoredBox,
+    manifest: &Manifest,
+) -> Result<Layout, Failure> {
+    let mut objects = Vec::new();
+    for key in &manifest.objects {
+        objects.extend(store.object_dirs(key)?);
+    }
+    let mounts = object_mounts(objects);
+    Ok(layout(store, &stored.box_dir(), &manifest.layers, &mounts, manifest.host_id))
 }
 
 /// Plans for this host.

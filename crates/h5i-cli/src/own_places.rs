@@ -45,7 +45,7 @@ impl OwnPlaces {
                     "fs.{field} grants `{shown}`, where h5i keeps its boxes or its configuration"
                 );
                 return Err(Failure::told(Kind::Refused, message)
-                    .hint("grant the directories that are needed, beside it or below it")
+                    .hint("grant directories that neither hold them nor lie in them")
                     .detail("path", shown.to_string()));
             }
         }

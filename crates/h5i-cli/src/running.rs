@@ -134,18 +134,7 @@ impl Ended {
 fn confined(caller: &Caller, errand: &Errand<'_>) -> Result<Finished, Failure> {
     let mut policy = errand.policy.clone();
     policy.limits.wall = tighter(policy.limits.wall, errand.timeout);
-    let mut objects = Vec::new();
-    for key in &errand.manifest.objects {
-        objects.extend(caller.store.object_dirs(key)?);
-    }
-    let mounts = box_plan::object_mounts(objects);
-    let layout = box_plan::layout(
-        &caller.store,
-        &errand.stored.box_dir(),
-        &errand.manifest.layers,
-        &mounts,
-        errand.manifest.host_id,
-    );
+    let layout = box_plan::layout_of(&caller.store, errand.stored, errand.manifest)?;
     // The stage's first steps are the same whatever the plan; a plan that is refused ends them.
     let ahead = Ahead::start(&policy, &layout);
     let plan = box_plan::plan(&policy, &layout)?;

@@ -61,18 +61,7 @@ fn steps(
     if policy.tier == Tier::Workspace {
         return Ok(Vec::new());
     }
-    let mut objects = Vec::new();
-    for key in &manifest.objects {
-        objects.extend(caller.store.object_dirs(key)?);
-    }
-    let mounts = box_plan::object_mounts(objects);
-    let layout = box_plan::layout(
-        &caller.store,
-        &stored.box_dir(),
-        &manifest.layers,
-        &mounts,
-        manifest.host_id,
-    );
+    let layout = box_plan::layout_of(&caller.store, stored, manifest)?;
     let plan = box_plan::plan(policy, &layout)?;
     Ok(plan.steps().iter().map(|step| (step.to_string(), step.reason())).collect())
 }

@@ -106,18 +106,7 @@ pub(super) fn enforcement(
     if policy.tier == Tier::Workspace {
         return Ok(None);
     }
-    let mut objects = Vec::new();
-    for key in &manifest.objects {
-        objects.extend(caller.store.object_dirs(key)?);
-    }
-    let mounts = box_plan::object_mounts(objects);
-    let layout = box_plan::layout(
-        &caller.store,
-        &stored.box_dir(),
-        &manifest.layers,
-        &mounts,
-        manifest.host_id,
-    );
+    let layout = box_plan::layout_of(&caller.store, stored, manifest)?;
     Ok(Some(box_plan::plan(policy, &layout)?.enforcement().clone()))
 }
 

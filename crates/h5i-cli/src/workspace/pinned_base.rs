@@ -166,6 +166,7 @@ impl HostRepository {
         path: &std::path::Path,
         most: usize,
     ) -> Result<Option<Vec<u8>>, PinError> {
+        use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
         use std::io::Read as _;
         let Some(workdir) = self.workdir() else { return Ok(None) };
         let tracked = self.git().index()?.get_path(path, 0).is_some();
@@ -173,23 +174,25 @@ impl HostRepository {
             return Ok(None);
         }
         let failed = |source| PinError::Unreadable { path: workdir.join(path), source };
+        let errno = |e: rustix::io::Errno| failed(e.into());
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let root =
+            openat2(CWD, workdir, flags | OFlags::DIRECTORY, Mode::empty(), ResolveFlags::empty())
+                .map_err(errno)?;
         // A link on the way is a link of the base, with nothing below it.
-        let mut place = workdir.to_owned();
-        for part in path {
-            place.push(part);
-            match std::fs::symlink_metadata(&place) {
-                Ok(found) if found.is_dir() || (found.is_file() && place.ends_with(path)) => {}
-                Ok(_) => return Ok(None),
-                Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-                Err(e) => return Err(failed(e)),
+        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let file = match openat2(&root, path, flags, Mode::empty(), beneath) {
+            Ok(file) => std::fs::File::from(file),
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP) => {
+                return Ok(None);
             }
-        }
-        if std::fs::symlink_metadata(&place).map_err(failed)?.is_dir() {
+            Err(e) => return Err(errno(e)),
+        };
+        if !file.metadata().map_err(failed)?.is_file() {
             return Ok(None);
         }
         let mut bytes = Vec::new();
         let bound = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
-        let file = std::fs::File::open(&place).map_err(failed)?;
         file.take(bound).read_to_end(&mut bytes).map_err(failed)?;
         Ok((bytes.len() <= most).then_some(bytes))
     }

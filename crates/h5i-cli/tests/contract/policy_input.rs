@@ -110,6 +110,13 @@ fn the_repositorys_document_is_the_one_of_the_base() {
     stand.ok(&["box", "create", "c", "--dirty"]);
     assert!(!stand.ok(&["box", "status", "c"]).text().contains("wall 7m"));
     fs::remove_file(stand.repo().join(".git/info/exclude")).unwrap();
+    // Through a link there is no document, in the working tree as in a commit.
+    fs::rename(stand.repo().join(".h5i"), stand.repo().join("aside")).unwrap();
+    std::os::unix::fs::symlink("aside", stand.repo().join(".h5i")).unwrap();
+    stand.ok(&["box", "create", "linked", "--dirty"]);
+    assert!(!stand.ok(&["box", "status", "linked"]).text().contains("wall 7m"));
+    fs::remove_file(stand.repo().join(".h5i")).unwrap();
+    fs::rename(stand.repo().join("aside"), stand.repo().join(".h5i")).unwrap();
     // As a part of the base commit it is read by every box, until the working tree has none.
     stand.ground.commit("policy");
     stand.ok(&["box", "create", "d"]);
@@ -218,7 +225,7 @@ fn where_h5i_keeps_its_boxes_is_never_granted() {
             let words = &["box", "create", "a", "--set", &setting][..];
             let says = [&*format!("fs.{field} grants"), "where h5i keeps"].map(str::to_owned);
             let says = &says.each_ref().map(String::as_str)[..];
-            let hint = "beside it or below it";
+            let hint = "neither hold them nor lie in them";
             Refusal { words, code: 4, kind: "refused", says, hint }.check(&stand);
         }
     }
