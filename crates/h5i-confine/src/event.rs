@@ -1,8 +1,11 @@
 //! What the supervisor observes, as it happens.
 
+mod exec;
+
 use std::time::Duration;
 
 use crate::outcome::{Outcome, Usage};
+pub use exec::{Arguments, Exec, ExecAttempt, ProcessEnd, ProcessEnded, ProcessId, Seen};
 
 /// One observation of the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +34,13 @@ pub enum Event {
     },
     /// A system call was refused: the first of its kind, or how often the kind came again.
     RefusedCall(RefusedCall),
+    /// A process asks for another program: sent before it gets it. A sink that is closed then means
+    /// that it does not.
+    ExecAttempt(ExecAttempt),
+    /// An attempt has succeeded.
+    Exec(Exec),
+    /// A process that made an attempt has ended.
+    ProcessEnded(ProcessEnded),
 }
 
 /// A refused system call. Same call, same program, same scalar arguments are one kind.

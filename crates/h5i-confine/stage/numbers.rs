@@ -15,6 +15,8 @@ pub mod x86_64 {
     pub const RECVMSG: usize = 47;
     pub const CLONE: usize = 56;
     pub const EXECVE: usize = 59;
+    pub const FACCESSAT: usize = 269;
+    pub const GETPID: usize = 39;
     pub const WAIT4: usize = 61;
     pub const KILL: usize = 62;
     pub const EXIT_GROUP: usize = 231;
@@ -47,6 +49,8 @@ pub mod aarch64 {
     pub const RECVMSG: usize = 212;
     pub const CLONE: usize = 220;
     pub const EXECVE: usize = 221;
+    pub const FACCESSAT: usize = 48;
+    pub const GETPID: usize = 172;
     pub const WAIT4: usize = 260;
     pub const KILL: usize = 129;
     pub const EXIT_GROUP: usize = 94;

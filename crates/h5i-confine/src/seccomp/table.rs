@@ -115,6 +115,14 @@ pub(crate) const ABSENT: &[Refused] = &[
     both("io_uring_register", 427, 427, Whole, "its operations pass by the system-call filter"),
 ];
 
+/// Calls that wait until they are on record and then go on. The end of a process is the moment in
+/// which it is certain what it was: looked at later, it may have been reaped.
+pub(crate) const RECORDED: &[Refused] = &[
+    both("execve", 59, 221, Whole, "starts a program"),
+    both("execveat", 322, 281, Whole, "starts a program"),
+    both("exit_group", 231, 94, Whole, "ends a process"),
+];
+
 /// Calls that trace other processes; a profile switch may allow them among the box's own.
 pub(crate) const DEBUGGERS: &[Refused] = &[
     both("ptrace", 101, 117, Whole, MEMORY),

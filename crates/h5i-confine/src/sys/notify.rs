@@ -36,9 +36,27 @@ pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<Option<Notificatio
     }
 }
 
+/// Whether the caller still waits: what was read of its process meanwhile is then its own.
+pub(crate) fn still_waits(listener: BorrowedFd<'_>, id: u64) -> bool {
+    // SAFETY: NOTIF_ID_VALID reads one u64.
+    let result = unsafe {
+        libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID as _, &raw const id)
+    };
+    result == 0
+}
+
 /// Answers a waiting call with an errno. A caller that died in the meantime is no error.
 pub(crate) fn answer(listener: BorrowedFd<'_>, id: u64, errno: i32) -> io::Result<()> {
-    let mut reply = libc::seccomp_notif_resp { id, val: 0, error: -errno, flags: 0 };
+    reply(listener, libc::seccomp_notif_resp { id, val: 0, error: -errno, flags: 0 })
+}
+
+/// Has the kernel go on with a waiting call. A caller that died in the meantime is no error.
+pub(crate) fn proceed(listener: BorrowedFd<'_>, id: u64) -> io::Result<()> {
+    // SECCOMP_USER_NOTIF_FLAG_CONTINUE
+    reply(listener, libc::seccomp_notif_resp { id, val: 0, error: 0, flags: 1 })
+}
+
+fn reply(listener: BorrowedFd<'_>, mut reply: libc::seccomp_notif_resp) -> io::Result<()> {
     // SAFETY: NOTIF_SEND reads one seccomp_notif_resp.
     let result = unsafe {
         libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND as _, &raw mut reply)
