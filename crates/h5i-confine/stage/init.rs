@@ -192,13 +192,13 @@ fn child(fds: &[i32]) -> ! {
                 Err(failure) => {
                     let errno = failure.errno as i32;
                     report(fds[1], ExecFailure { step: failure.step, errno });
-                    sys::exit(127);
+                    sys::exit_seen(127);
                 }
             }
         }
     }
     report(fds[1], ExecFailure { step: u32::MAX, errno: 22 });
-    sys::exit(127)
+    sys::exit_seen(127)
 }
 
 fn report(pipe: i32, failure: ExecFailure) {

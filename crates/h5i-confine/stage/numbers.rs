@@ -20,6 +20,7 @@ pub mod x86_64 {
     pub const WAIT4: usize = 61;
     pub const KILL: usize = 62;
     pub const EXIT_GROUP: usize = 231;
+    pub const EXIT: usize = 60;
     pub const SIGNALFD4: usize = 289;
     pub const LSEEK: usize = 8;
     pub const CAPSET: usize = 126;
@@ -54,6 +55,7 @@ pub mod aarch64 {
     pub const WAIT4: usize = 260;
     pub const KILL: usize = 129;
     pub const EXIT_GROUP: usize = 94;
+    pub const EXIT: usize = 93;
     pub const SIGNALFD4: usize = 74;
     pub const LSEEK: usize = 62;
     pub const CAPSET: usize = 91;
