@@ -55,6 +55,8 @@ pub struct RefusedCall {
     pub args: [u64; 3],
     /// Why it is refused.
     pub reason: &'static str,
+    /// The policy's setting that would have allowed it; none for what no box may do.
+    pub allowed_by: Option<&'static str>,
     /// Process id inside the box, 0 when it was gone before it could be asked.
     pub pid: u32,
     /// The executable by `/proc/<pid>/exe`, empty when it was gone before it could be asked.

@@ -85,6 +85,7 @@ impl Refusals {
             nr: kind.nr,
             args: kind.args,
             reason,
+            allowed_by: seccomp::allowed_by(kind.nr, kind.args),
             pid,
             program: kind.program.clone(),
             errno: ERRNO,

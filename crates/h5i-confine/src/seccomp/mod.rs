@@ -44,6 +44,15 @@ pub(crate) fn absent() -> impl Iterator<Item = &'static Refused> {
     ABSENT.iter()
 }
 
+/// The setting under which this refused call passes, if there is one.
+pub(crate) fn allowed_by(nr: i32, args: [u64; 3]) -> Option<&'static str> {
+    let is =
+        |call: &&Refused| Arch::NATIVE.number(call).is_some_and(|n| i64::from(n) == i64::from(nr));
+    let refused = DEBUGGERS.iter().any(|call| is(&call));
+    let stays = WITH_DEBUGGERS.iter().find(is).is_some_and(|call| call.rule.holds(args));
+    (refused && !stays).then_some("debuggers=\"allowed\"")
+}
+
 /// Whether programs that are started are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Programs {

@@ -17,6 +17,24 @@ pub(crate) enum Rule {
     Argument(&'static [&'static [Arg]]),
 }
 
+impl Rule {
+    /// Whether the rule holds for these first arguments; no rule looks at others.
+    pub(crate) fn holds(&self, args: [u64; 3]) -> bool {
+        let argument = |index: u8| args.get(usize::from(index)).map_or(0, |arg| arg & 0xffff_ffff);
+        match self {
+            Whole => true,
+            AnyFlag(index, flags) => flags.iter().any(|flag| argument(*index) & flag != 0),
+            Argument(alternatives) => alternatives.iter().any(|all| {
+                all.iter().all(|condition| match *condition {
+                    Arg::Is(index, value) => argument(index) == value,
+                    Arg::Not(index, value) => argument(index) != value,
+                    Arg::Masked(index, mask, value) => argument(index) & mask == value,
+                })
+            }),
+        }
+    }
+}
+
 /// One condition on a scalar argument, compared as 32 bits. All of a list must hold.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Arg {
