@@ -18,7 +18,7 @@ const TOLD: usize = 4;
 /// The programs of a session, counted by name.
 #[derive(Clone, Debug, Default)]
 pub struct Programs {
-    /// By the last part of the path as it was asked for: how many, and which place was the first.
+    /// By the last part of the path as it was asked for: how many, and which process was the first.
     names: BTreeMap<Vec<u8>, (u64, u64)>,
     total: u64,
     /// Bytes of arguments on record.
@@ -133,8 +133,9 @@ impl Programs {
         if self.names.len() >= NAMES && !self.names.contains_key(&name) {
             name = b"others".to_vec();
         }
-        let place = self.total;
-        self.names.entry(name).or_insert((0, place)).0 += 1;
+        let (count, first) = self.names.entry(name).or_insert((0, proc));
+        *count += 1;
+        *first = proc.min(*first);
     }
 }
 

@@ -116,6 +116,8 @@ impl ExecRecord {
         };
         self.forget_another(pid, &stat, sink)?;
         self.settle(pid, stat.image, sink)?;
+        // Who has a child that asks for a program is one.
+        self.stopped(stat.parent, sink)?;
         // Once it has executed a program, its memory is its own.
         let first = first.filter(|_| stat.image.is_forked());
         let (path, arguments, cwd) = match first {
@@ -197,6 +199,16 @@ impl ExecRecord {
             self.ended(pid, sink)?;
         }
         Ok(())
+    }
+
+    /// A process is seen to go on: what came of its attempt can be seen.
+    pub(crate) fn stopped(&mut self, thread: u32, sink: &dyn EventSink) -> Result<(), SinkClosed> {
+        let undecided = |process: &&Process| process.attempt.is_some();
+        let born = self.processes.get(&thread).filter(undecided).map(|process| process.born);
+        match born.and_then(|born| Stat::of(thread).filter(|stat| stat.born == born)) {
+            Some(stat) => self.settle(thread, stat.image, sink),
+            None => Ok(()),
+        }
     }
 
     /// Tells of the processes that have ended and were reaped.

@@ -70,7 +70,10 @@ impl Notices {
         match Notice::of(call) {
             Notice::Exec => self.execs.attempted(call, listener, first, sink),
             Notice::Exit => self.execs.exits(call, listener, sink),
-            Notice::Refusal => self.refusals.answer(call, listener, sink),
+            Notice::Refusal => {
+                self.execs.stopped(call.thread, sink)?;
+                self.refusals.answer(call, listener, sink)
+            }
         }
     }
 
