@@ -9,30 +9,32 @@ mod arguments;
 mod descent;
 mod ends;
 mod first;
+mod namespace;
+mod process;
 mod stat;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use crate::event::{
-    Event, EventSink, Exec, ExecAttempt, ProcessEnd, ProcessEnded, ProcessId, Seen, SinkClosed,
-};
+use crate::event::{Event, EventSink, ExecAttempt, ProcessId, SinkClosed};
 use crate::notices::NoticeError;
 use crate::sys::{self, Notification};
 use descent::Descent;
 use ends::Ends;
 pub(crate) use first::FirstProgram;
+use namespace::Namespace;
+use process::{Attempt, LastWords, Process};
 use stat::{Image, Stat, Status};
 
-/// When a process that goes on is looked at after its attempt, from the attempt on.
+/// When a process that goes on is looked at after its attempt, from the look before.
 const LOOKS: [Duration; 3] =
     [Duration::from_millis(20), Duration::from_millis(200), Duration::from_secs(2)];
 /// Processes that are kept although their end can't be heard.
 const UNWATCHED: usize = 4096;
-/// From this age on a process that ends is asked for its peak memory, which takes the kernel longer
-/// to tell than the rest.
-const WORTH_ASKING: Duration = Duration::from_millis(100);
+/// From this age on a process that ends is asked what it used, which takes the kernel longer to tell
+/// than the rest.
+const WORTH_ASKING: Duration = Duration::from_millis(20);
 
 /// The programs of a session.
 #[derive(Debug)]
@@ -41,39 +43,20 @@ pub(crate) struct ExecRecord {
     /// By process id in this process's pid namespace.
     processes: BTreeMap<u32, Process>,
     descent: Descent,
+    namespace: Namespace,
     ends: Ends,
     unwatched: usize,
     last: u64,
     looks: VecDeque<Look>,
 }
 
-/// A process that attempted to become a program.
+/// Who makes a call.
 #[derive(Debug)]
-struct Process {
-    id: ProcessId,
-    run: u64,
-    parent: ProcessId,
-    born: u64,
-    since: Instant,
+struct Caller {
+    pid: u32,
+    known: bool,
+    parent: u32,
     pidfd: Option<OwnedFd>,
-    image: Image,
-    attempt: Option<Attempt>,
-    failed: u32,
-    /// What it said and used when it ended by itself.
-    last: Option<LastWords>,
-}
-
-/// An attempt whose outcome was not seen yet; the process's image is that before it.
-#[derive(Debug)]
-struct Attempt {
-    path: Seen<Vec<u8>>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct LastWords {
-    code: u8,
-    cpu: Duration,
-    peak: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -90,6 +73,7 @@ impl ExecRecord {
             started,
             processes: BTreeMap::new(),
             descent: Descent::default(),
+            namespace: Namespace::default(),
             ends: Ends::new(),
             unwatched: 0,
             last: 0,
@@ -111,15 +95,21 @@ impl ExecRecord {
         first: Option<(u64, u32, &FirstProgram)>,
         sink: &dyn EventSink,
     ) -> Result<(), NoticeError> {
-        let Some((pid, stat)) = self.find(call.thread) else {
+        let Some(caller) = self.caller(call.thread, sink)? else {
             return Ok(sys::proceed(listener, call.id)?);
         };
-        self.forget_another(pid, &stat, sink)?;
-        self.settle(pid, stat.image, sink)?;
+        let pid = caller.pid;
+        // Every program passes here, so who was never seen has not executed one.
+        let mut image = Image::FORKED;
+        if caller.known {
+            let Some(stat) = Stat::of(pid) else { return Ok(sys::proceed(listener, call.id)?) };
+            self.settle(pid, stat.image, sink)?;
+            image = stat.image;
+        }
         // Who has a child that asks for a program is one.
-        self.stopped(stat.parent, sink)?;
+        self.stopped(caller.parent, sink)?;
         // Once it has executed a program, its memory is its own.
-        let first = first.filter(|_| stat.image.is_forked());
+        let first = first.filter(|_| image.is_forked());
         let (path, arguments, cwd) = match first {
             Some((_, _, program)) => program.asked(call),
             None => (
@@ -128,11 +118,8 @@ impl ExecRecord {
                 stat::link(pid, "cwd"),
             ),
         };
-        let ppid = self.parent_inside(&stat);
-        let fresh = match self.processes.get(&pid) {
-            Some(_) => None,
-            None => Some(self.enter(pid, &stat, first)),
-        };
+        let ppid = self.inside_of_parent(caller.parent);
+        let fresh = (!caller.known).then(|| self.enter(caller, first));
         // What was read is the caller's only if it was there all the time.
         if !sys::still_waits(listener, call.id) {
             return Ok(());
@@ -157,12 +144,10 @@ impl ExecRecord {
             sys::answer(listener, call.id, libc::EPERM)?;
             return Err(NoticeError::Sink);
         }
-        process.image = stat.image;
+        process.image = image;
         process.attempt = Some(Attempt { path });
-        let look = Look { due: now + LOOKS[0], pid, proc: process.id.proc, nth: 0 };
-        sys::proceed(listener, call.id)?;
-        self.looks.push_back(look);
-        Ok(())
+        self.looks.push_back(Look { due: now + LOOKS[0], pid, proc: process.id.proc, nth: 0 });
+        Ok(sys::proceed(listener, call.id)?)
     }
 
     /// Takes a waiting `exit_group`: the last chance to see what the process is, and whose its
@@ -173,24 +158,28 @@ impl ExecRecord {
         listener: BorrowedFd<'_>,
         sink: &dyn EventSink,
     ) -> Result<(), NoticeError> {
-        let Some((pid, stat)) = self.find(call.thread) else {
-            return Ok(sys::proceed(listener, call.id)?);
-        };
-        self.forget_another(pid, &stat, sink)?;
-        let children = stat::children(pid, stat.threads);
-        if !children.is_empty() {
-            let of = self.forebear(pid, &stat);
-            self.descent.adopt(&children, of);
+        let mut pid = call.thread;
+        if !self.knows(pid) {
+            pid = ends::process_of(pid).unwrap_or(pid);
         }
-        let Some(process) = self.processes.get_mut(&pid) else {
+        let Some(process) = self.processes.get(&pid) else {
+            // One that only forked, and may be the only link to those below it.
+            self.hand_on(pid, 1);
             return Ok(sys::proceed(listener, call.id)?);
         };
-        let asked = process.since.elapsed() >= WORTH_ASKING;
-        let peak = if asked { Status::of(pid).and_then(|status| status.peak) } else { None };
+        let (unheard, parents) = (process.pidfd.is_none(), process.parents);
+        let old = process.since.elapsed() >= WORTH_ASKING;
+        let asked = old || unheard || parents || process.attempt.is_some();
+        let stat = if asked { Stat::of(pid) } else { None };
+        let peak = if old { Status::of(pid).and_then(|status| status.peak) } else { None };
+        if let Some(stat) = stat.filter(|_| parents) {
+            self.hand_on(pid, stat.threads);
+        }
         let code = u8::try_from(call.args[0] & 0xff).unwrap_or(u8::MAX);
-        process.last = Some(LastWords { code, cpu: stat.cpu(), peak });
-        let settled = process.settle(pid, stat.image, self.started);
-        let unheard = process.pidfd.is_none();
+        let Some(process) = self.processes.get_mut(&pid) else { return Ok(()) };
+        let cpu = stat.filter(|_| old).map(|stat| stat.cpu());
+        process.last = Some(LastWords { code, cpu, peak });
+        let settled = stat.and_then(|stat| process.settle(pid, stat.image, self.started));
         sys::proceed(listener, call.id)?;
         if let Some(exec) = settled {
             sink.event(exec)?;
@@ -204,8 +193,7 @@ impl ExecRecord {
     /// A process is seen to go on: what came of its attempt can be seen.
     pub(crate) fn stopped(&mut self, thread: u32, sink: &dyn EventSink) -> Result<(), SinkClosed> {
         let undecided = |process: &&Process| process.attempt.is_some();
-        let born = self.processes.get(&thread).filter(undecided).map(|process| process.born);
-        match born.and_then(|born| Stat::of(thread).filter(|stat| stat.born == born)) {
+        match self.processes.get(&thread).filter(undecided).and_then(|_| Stat::of(thread)) {
             Some(stat) => self.settle(thread, stat.image, sink),
             None => Ok(()),
         }
@@ -218,7 +206,6 @@ impl ExecRecord {
 
     /// The box is gone: what is on record has ended.
     pub(crate) fn finish(&mut self, sink: &dyn EventSink) -> Result<(), SinkClosed> {
-        self.hear_ends(sink)?;
         let rest: Vec<u32> = self.processes.keys().copied().collect();
         rest.into_iter().try_for_each(|pid| self.ended(pid, sink))
     }
@@ -235,19 +222,20 @@ impl ExecRecord {
 
     /// Looks at those whose time has come.
     pub(crate) fn look(&mut self, sink: &dyn EventSink) -> Result<(), SinkClosed> {
+        let Some(first) = self.next_look() else { return Ok(()) };
         let now = Instant::now();
+        if first > now {
+            return Ok(());
+        }
         while let Some(look) = self.looks.front().copied().filter(|look| look.due <= now) {
             self.looks.pop_front();
-            let waiting = self
-                .processes
-                .get(&look.pid)
-                .is_some_and(|process| process.id.proc == look.proc && process.attempt.is_some());
-            let Some(stat) = waiting.then(|| Stat::of(look.pid)).flatten() else { continue };
-            let Some(process) = self.processes.get_mut(&look.pid) else { continue };
-            if process.born != stat.born {
+            let Some(process) = self.processes.get(&look.pid) else { continue };
+            if process.id.proc != look.proc || process.attempt.is_none() {
                 continue;
             }
-            if process.image != stat.image {
+            let before = process.image;
+            let Some(stat) = Stat::of(look.pid) else { continue };
+            if before.became(stat.image) {
                 self.settle(look.pid, stat.image, sink)?;
             } else if let Some(after) = LOOKS.get(look.nth + 1) {
                 let next = Look { due: now + *after, nth: look.nth + 1, ..look };
@@ -258,29 +246,42 @@ impl ExecRecord {
         Ok(())
     }
 
-    /// The process of a thread, and what the kernel says of it. `None` when it is gone.
-    fn find(&self, thread: u32) -> Option<(u32, Stat)> {
-        let stat = Stat::of(thread)?;
-        if self.processes.contains_key(&thread) || stat.threads <= 1 {
-            return Some((thread, stat));
+    /// Whose thread it is. `None` when it is gone.
+    fn caller(&mut self, thread: u32, sink: &dyn EventSink) -> Result<Option<Caller>, SinkClosed> {
+        let mut pid = thread;
+        let mut pidfd = None;
+        if !self.knows(thread) {
+            pidfd = ends::open(thread);
+            if pidfd.is_none() {
+                let Some(process) = ends::process_of(thread) else { return Ok(None) };
+                pid = process;
+            }
         }
-        let process = Status::of(thread)?.process;
-        if process == thread {
-            return Some((thread, stat));
+        let known = |parent| Caller { pid, known: true, parent, pidfd: None };
+        if let Some(process) = self.processes.get(&pid) {
+            if let Some(pidfd) = &process.pidfd {
+                return Ok(Some(known(sys::parent_of(pidfd.as_fd()).unwrap_or(0))));
+            }
+            let Some(stat) = Stat::of(pid) else { return Ok(None) };
+            if process.born == stat.born {
+                return Ok(Some(known(stat.parent)));
+            }
+            // One of the same id that was there before has ended, and nobody told.
+            self.ended(pid, sink)?;
         }
-        Some((process, Stat::of(process)?))
+        let pidfd = pidfd.or_else(|| ends::open(pid));
+        let told = pidfd.as_ref().and_then(|pidfd| sys::parent_of(pidfd.as_fd()));
+        let parent = told.or_else(|| Stat::of(pid).map(|stat| stat.parent));
+        Ok(parent.map(|parent| Caller { pid, known: false, parent, pidfd }))
     }
 
-    /// A process of the same id that was there before has ended, and nobody told.
-    fn forget_another(
-        &mut self,
-        pid: u32,
-        stat: &Stat,
-        sink: &dyn EventSink,
-    ) -> Result<(), SinkClosed> {
-        match self.processes.get(&pid) {
-            Some(process) if process.born != stat.born => self.ended(pid, sink),
-            _ => Ok(()),
+    /// Remembers whose children those of a process are that is about to end.
+    fn hand_on(&mut self, pid: u32, threads: u64) {
+        let children = stat::children(pid, threads);
+        let stat = if children.is_empty() { None } else { Stat::of(pid) };
+        if let Some(stat) = stat {
+            let of = self.forebear(pid, stat.parent);
+            self.descent.adopt(&children, of);
         }
     }
 
@@ -293,36 +294,39 @@ impl ExecRecord {
     }
 
     /// A process that is not on record yet.
-    fn enter(
-        &mut self,
-        pid: u32,
-        stat: &Stat,
-        first: Option<(u64, u32, &FirstProgram)>,
-    ) -> Process {
+    fn enter(&mut self, caller: Caller, first: Option<(u64, u32, &FirstProgram)>) -> Process {
+        let Caller { pid, parent: above, pidfd, .. } = caller;
         let (run, inside, parent) = match first {
             Some((run, inside, _)) => {
-                self.descent.init = Some(stat.parent);
+                self.descent.init = Some(above);
                 (run, inside, Descent::INIT)
             }
             None => {
-                let (parent, run) = self.forebear(pid, stat);
-                (run, Status::of(pid).map_or(0, |status| status.inside), parent)
+                let (parent, run) = self.forebear(pid, above);
+                if let Some(process) = self.processes.get_mut(&above) {
+                    process.parents = true;
+                }
+                (run, self.namespace.inside(pid), parent)
             }
         };
         let id = ProcessId { proc: self.last + 1, pid: inside };
         if first.is_some() {
             self.descent.leads(pid, (id, run));
         }
+        let pidfd = pidfd.and_then(|pidfd| self.ends.watch(pid, pidfd));
+        // The pidfd names the process; without one its start time does.
+        let born = if pidfd.is_some() { 0 } else { Stat::of(pid).map_or(0, |stat| stat.born) };
         Process {
             id,
             run,
             parent,
-            born: stat.born,
+            born,
             since: Instant::now(),
-            pidfd: self.ends.watch(pid),
-            image: stat.image,
+            pidfd,
+            image: Image::FORKED,
             attempt: None,
             failed: 0,
+            parents: false,
             last: None,
         }
     }
@@ -344,21 +348,22 @@ impl ExecRecord {
     }
 
     /// The nearest process on record at or above this one, and its run.
-    fn forebear(&mut self, pid: u32, stat: &Stat) -> (ProcessId, u64) {
+    fn forebear(&self, pid: u32, parent: u32) -> (ProcessId, u64) {
         let on_record = |pid: u32| {
             let process = self.processes.get(&pid)?;
             let same = process.pidfd.is_some()
                 || Stat::of(pid).is_some_and(|stat| stat.born == process.born);
             same.then_some((process.id, process.run))
         };
-        self.descent.forebear(pid, stat, on_record)
+        self.descent.forebear(pid, parent, on_record)
     }
 
-    fn parent_inside(&self, stat: &Stat) -> u32 {
-        match self.processes.get(&stat.parent) {
+    fn inside_of_parent(&mut self, parent: u32) -> u32 {
+        match self.processes.get(&parent) {
             Some(process) => process.id.pid,
-            None if self.descent.init == Some(stat.parent) => Descent::INIT.pid,
-            None => Status::of(stat.parent).map_or(0, |status| status.inside),
+            None if parent == 0 => 0,
+            None if self.descent.init.is_none_or(|init| init == parent) => Descent::INIT.pid,
+            None => self.namespace.inside(parent),
         }
     }
 
@@ -371,36 +376,6 @@ impl ExecRecord {
                 None
             }
         };
-        let said = process.last.map(|last| ProcessEnd::Exited(last.code));
-        sink.event(Event::ProcessEnded(ProcessEnded {
-            run: process.run,
-            process: process.id,
-            end: end.or(said).unwrap_or(ProcessEnd::Untold),
-            wall: process.since.elapsed(),
-            cpu: process.last.map(|last| last.cpu),
-            max_rss: process.last.and_then(|last| last.peak),
-            unseen: process.attempt.is_some(),
-            since_start: self.started.elapsed(),
-        }))
-    }
-}
-
-impl Process {
-    /// Sees what came of the attempt that is under way, if one is.
-    fn settle(&mut self, pid: u32, image: Image, started: Instant) -> Option<Event> {
-        let attempt = self.attempt.take()?;
-        if image == self.image {
-            self.failed = self.failed.saturating_add(1);
-            return None;
-        }
-        self.image = image;
-        Some(Event::Exec(Exec {
-            run: self.run,
-            process: self.id,
-            exe: stat::link(pid, "exe"),
-            path: attempt.path,
-            failed: std::mem::take(&mut self.failed),
-            since_start: started.elapsed(),
-        }))
+        sink.event(process.ended(end, self.started))
     }
 }

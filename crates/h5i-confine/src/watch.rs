@@ -41,6 +41,9 @@ pub(crate) fn run(
     limits: &Limits,
 ) {
     let mut notices = Notices::new(shared.started);
+    if let Some(listener) = &listener {
+        sys::take_turns(listener.as_fd());
+    }
     let mut next_accounting = Instant::now() + ACCOUNTING;
     loop {
         let timeout = timeout(shared, limits, next_accounting, notices.execs.next_look());

@@ -118,9 +118,9 @@ pub struct ProcessEnded {
     /// Time since its first attempt.
     pub wall: Duration,
     /// Processor time of its own, in steps of the kernel's clock (10 ms), where its end was a call
-    /// of its own.
+    /// of its own and it lived 20 ms.
     pub cpu: Option<Duration>,
-    /// Largest resident set in bytes, where its end was a call of its own and it lived 100 ms.
+    /// Largest resident set in bytes, where its end was a call of its own and it lived 20 ms.
     pub max_rss: Option<u64>,
     /// It ended before it was seen whether its last attempt had succeeded: a signal killed it, or
     /// it ended its only thread without `exit_group`.

@@ -58,27 +58,27 @@ impl Descent {
     pub(super) fn forebear(
         &self,
         pid: u32,
-        stat: &Stat,
+        parent: u32,
         on_record: impl Fn(u32) -> Option<Of>,
     ) -> Of {
-        let (mut at, mut seen) = (pid, *stat);
+        let (mut at, mut above) = (pid, Some(parent));
         for _ in 0..GENERATIONS {
             if let Some(of) = on_record(at) {
                 return of;
             }
             if let Some((born, of)) = self.orphans.get(&at)
-                && *born == seen.born
+                && Stat::of(at).is_some_and(|stat| stat.born == *born)
             {
                 return *of;
             }
-            at = seen.parent;
-            if Some(at) == self.init || at == 0 {
-                break;
+            match above.or_else(|| Stat::of(at).map(|stat| stat.parent)) {
+                Some(next) if next != 0 && Some(next) != self.init => at = next,
+                _ => break,
             }
-            let Some(above) = Stat::of(at) else { break };
-            seen = above;
+            above = None;
         }
-        let leader = self.leaders.iter().rev().find(|(leader, _)| *leader == stat.session);
+        let session = Stat::of(pid).map(|stat| stat.session);
+        let leader = self.leaders.iter().rev().find(|(leader, _)| Some(*leader) == session);
         leader.map_or((Self::INIT, 0), |(_, of)| *of)
     }
 }

@@ -41,10 +41,8 @@ impl Ends {
     }
 
     /// Waits for a process from now on, if there is room.
-    pub(super) fn watch(&mut self, pid: u32) -> Option<OwnedFd> {
+    pub(super) fn watch(&mut self, pid: u32, pidfd: OwnedFd) -> Option<OwnedFd> {
         let epoll = self.epoll.as_ref().filter(|_| self.room > 0)?;
-        let raw = Pid::from_raw(i32::try_from(pid).ok()?)?;
-        let pidfd = pidfd_open(raw, PidfdFlags::empty()).ok()?;
         epoll::add(epoll, &pidfd, EventData::new_u64(pid.into()), self.wanted).ok()?;
         self.room -= 1;
         Some(pidfd)
@@ -77,6 +75,20 @@ impl Ends {
             signal => ProcessEnd::Signaled(signal),
         })
     }
+}
+
+/// The pidfd of a process. A thread other than its first has none.
+pub(super) fn open(pid: u32) -> Option<OwnedFd> {
+    let raw = Pid::from_raw(i32::try_from(pid).ok()?)?;
+    pidfd_open(raw, PidfdFlags::empty()).ok()
+}
+
+/// The process of a thread. `None` when it is gone.
+pub(super) fn process_of(thread: u32) -> Option<u32> {
+    if open(thread).is_some() {
+        return Some(thread);
+    }
+    super::stat::Status::of(thread).map(|status| status.process)
 }
 
 /// A quarter of the descriptors that this process may have: it is a harness's, with other uses for

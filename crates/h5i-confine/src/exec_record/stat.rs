@@ -18,6 +18,14 @@ pub(super) struct Image {
 }
 
 impl Image {
+    /// That of a process that was never seen to execute a program.
+    pub(super) const FORKED: Self = Self { forked: true, places: [0; 5] };
+
+    /// Whether a process with this image that has that one now has executed a program.
+    pub(super) fn became(&self, now: Self) -> bool {
+        if self.forked { !now.forked } else { *self != now }
+    }
+
     /// Whether the process has not executed a program since it was forked.
     pub(super) fn is_forked(&self) -> bool {
         self.forked

@@ -31,6 +31,21 @@ pub(crate) fn process_of(pidfd: BorrowedFd<'_>) -> Option<u32> {
     text.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()
 }
 
+/// The parent of the process, in this process's pid namespace. `None` before Linux 6.13.
+pub(crate) fn parent_of(pidfd: BorrowedFd<'_>) -> Option<u32> {
+    info(pidfd, 0).map(|info| info.ppid).filter(|parent| *parent != 0)
+}
+
+/// The id in a pid namespace of a process of this process's. `None` before Linux 6.12.
+pub(crate) fn process_in(namespace: BorrowedFd<'_>, pid: u32) -> Option<u32> {
+    /// `NS_GET_TGID_IN_PIDNS`, `_IOR(0xb7, 0x9, int)`.
+    const REQUEST: libc::c_ulong = (2 << 30) | (4 << 16) | (0xb7 << 8) | 9;
+    let pid = libc::c_ulong::from(pid);
+    // SAFETY: the argument of this request is the number itself.
+    let inside = unsafe { libc::ioctl(namespace.as_raw_fd(), REQUEST as _, pid) };
+    u32::try_from(inside).ok().filter(|inside| *inside != 0)
+}
+
 /// Whether the kernel tells by a pidfd that its process was reaped (`POLLHUP`). It does in every
 /// version that has the request for information at all.
 pub(crate) fn tells_of_reaps(pidfd: BorrowedFd<'_>) -> bool {

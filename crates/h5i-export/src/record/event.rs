@@ -138,10 +138,11 @@ pub enum Event {
         signal: Option<i32>,
         /// Time since its first attempt, in milliseconds.
         wall_ms: u64,
-        /// Processor time of its own, in milliseconds, where it ended by itself.
+        /// Processor time of its own, in milliseconds, where it ended by itself and lived
+        /// 20 ms.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cpu_ms: Option<u64>,
-        /// Its largest resident set, in bytes, where it ended by itself and lived 100 ms.
+        /// Its largest resident set, in bytes, where it ended by itself and lived 20 ms.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_rss_bytes: Option<u64>,
         /// It ended before it was seen whether its last attempt had succeeded.

@@ -114,9 +114,9 @@ fn of<'a>(lives: &'a BTreeMap<u64, Life>, words: &[&str]) -> Result<&'a Life, St
 /// What a package's script may do so that nobody sees what it did.
 const SCRIPT: &str = r#"
 set -e
-cp /bin/sleep /tmp/fetch
+cp /bin/sh /tmp/fetch
 mkfifo /tmp/done
-/tmp/fetch 0.05 & rm /tmp/fetch; wait
+/tmp/fetch -c 'rm /tmp/fetch; exit 0'
 (setsid sh -c 'exec 3>/tmp/done; sleep 0.01; exit 41' &)
 cat /tmp/done
 sh -c 'kill -TERM $$' || true
@@ -136,8 +136,8 @@ fn install_script(world: &World) -> Result<String, String> {
     must(!path.exists(), "the script", "is still there")?;
     let exited = |code| Some(ProcessEnd::Exited(code));
     for (words, code) in [
-        (vec!["cp", "/bin/sleep", "/tmp/fetch"], exited(0)),
-        (vec!["/tmp/fetch", "0.05"], exited(0)),
+        (vec!["cp", "/bin/sh", "/tmp/fetch"], exited(0)),
+        (vec!["/tmp/fetch", "-c", "rm /tmp/fetch; exit 0"], exited(0)),
         (vec!["rm", "/tmp/fetch"], exited(0)),
         (vec!["sh", "-c", "exec 3>/tmp/done; sleep 0.01; exit 41"], exited(41)),
         (vec!["sleep", "0.01"], exited(0)),
@@ -156,7 +156,7 @@ fn install_script(world: &World) -> Result<String, String> {
         )?;
         must(life.attempts.iter().all(|attempt| attempt.run == 1), "run", life)?;
     }
-    let gone = of(&lives, &["/tmp/fetch", "0.05"])?.exe();
+    let gone = of(&lives, &["/tmp/fetch", "-c", "rm /tmp/fetch; exit 0"])?.exe();
     must(gone == "/tmp/fetch (deleted)", "a removed program", gone)?;
     let hidden = of(&lives, &["by-descriptor", "x"])?.exe();
     must(hidden == "/memfd:hidden (deleted)", "a program in memory", hidden)?;
@@ -428,12 +428,13 @@ fn living(world: &World) -> Result<String, String> {
 fn orphan(world: &World) -> Result<String, String> {
     let fresh = world.fresh(|_| {});
     let line = "mkfifo /tmp/go /tmp/done; \
-                sh -c '(read go < /tmp/go; /bin/echo deep > /tmp/done) & exit 0'; \
+                sh -c '/bin/true; (read go < /tmp/go; /bin/echo deep > /tmp/done) & exit 0'; \
                 echo > /tmp/go; cat /tmp/done; exit 0";
     let (_, lives) = shell(&fresh, line);
     let deep = of(&lives, &["/bin/echo", "deep"])?;
     let forebear = lives.get(&deep.attempts[0].parent.proc).map(Life::arguments);
-    let expected = ["sh", "-c", "(read go < /tmp/go; /bin/echo deep > /tmp/done) & exit 0"];
+    let expected =
+        ["sh", "-c", "/bin/true; (read go < /tmp/go; /bin/echo deep > /tmp/done) & exit 0"];
     must(forebear.as_deref() == Some(&expected.map(str::to_owned)[..]), "forebear", &forebear)?;
     must(deep.attempts[0].run == 1, "run", deep)?;
     Ok(format!("ppid {}", deep.attempts[0].ppid))
