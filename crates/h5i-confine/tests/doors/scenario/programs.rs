@@ -114,9 +114,9 @@ fn of<'a>(lives: &'a BTreeMap<u64, Life>, words: &[&str]) -> Result<&'a Life, St
 /// What a package's script may do so that nobody sees what it did.
 const SCRIPT: &str = r#"
 set -e
-cp /bin/sh /tmp/fetch
+cp /bin/sleep /tmp/fetch
 mkfifo /tmp/done
-/tmp/fetch -c 'rm /tmp/fetch; exit 0'
+exec 8</tmp/fetch; rm /tmp/fetch; /proc/self/fd/8 0.001; exec 8<&-
 (setsid sh -c 'exec 3>/tmp/done; sleep 0.01; exit 41' &)
 cat /tmp/done
 sh -c 'kill -TERM $$' || true
@@ -136,8 +136,8 @@ fn install_script(world: &World) -> Result<String, String> {
     must(!path.exists(), "the script", "is still there")?;
     let exited = |code| Some(ProcessEnd::Exited(code));
     for (words, code) in [
-        (vec!["cp", "/bin/sh", "/tmp/fetch"], exited(0)),
-        (vec!["/tmp/fetch", "-c", "rm /tmp/fetch; exit 0"], exited(0)),
+        (vec!["cp", "/bin/sleep", "/tmp/fetch"], exited(0)),
+        (vec!["/proc/self/fd/8", "0.001"], exited(0)),
         (vec!["rm", "/tmp/fetch"], exited(0)),
         (vec!["sh", "-c", "exec 3>/tmp/done; sleep 0.01; exit 41"], exited(41)),
         (vec!["sleep", "0.01"], exited(0)),
@@ -156,7 +156,7 @@ fn install_script(world: &World) -> Result<String, String> {
         )?;
         must(life.attempts.iter().all(|attempt| attempt.run == 1), "run", life)?;
     }
-    let gone = of(&lives, &["/tmp/fetch", "-c", "rm /tmp/fetch; exit 0"])?.exe();
+    let gone = of(&lives, &["/proc/self/fd/8", "0.001"])?.exe();
     must(gone == "/tmp/fetch (deleted)", "a removed program", gone)?;
     let hidden = of(&lives, &["by-descriptor", "x"])?.exe();
     must(hidden == "/memfd:hidden (deleted)", "a program in memory", hidden)?;
