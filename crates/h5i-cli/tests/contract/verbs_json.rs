@@ -71,7 +71,11 @@ fn a_run_has_its_shape_and_ok_says_that_h5i_did_its_part() {
     assert_eq!((denied.call.as_str(), denied.count), ("unshare", 1));
     assert_eq!(denied.args.first(), Some(&0x1000_0000));
     assert_eq!(denied.program, Bytes::Text("/usr/bin/unshare".to_owned()));
-    assert!(!denied.reason.is_empty());
+    assert!(!denied.reason.is_empty() && denied.allowed_by.is_none());
+    let ran: Vec<(&Bytes, u64)> =
+        run.programs.names.iter().map(|program| (&program.name, program.count)).collect();
+    let [sh, unshare] = ["sh", "unshare"].map(|name| Bytes::Text(name.to_owned()));
+    assert_eq!((run.programs.total, ran), (2, vec![(&sh, 1), (&unshare, 1)]));
     // The one-shot has what it changed and whether it stays on top.
     let said = stand.h5i(&["run", "--json", "--", "sh", "-c", "exit 7"]);
     assert_eq!(said.code, 7);
@@ -100,8 +104,9 @@ fn the_log_is_json_lines_and_its_filters_choose_among_them() {
         });
         lines.collect()
     };
-    assert_eq!(kinds(&[]), ["create", "run-start", "refused-call", "run-end"]);
-    assert_eq!(kinds(&["--lane", "kernel"]), ["refused-call"]);
+    let kernel = ["exec-attempt", "exec", "refused-call", "process-end"];
+    assert_eq!(kinds(&["--lane", "kernel"]), kernel);
+    assert_eq!(kinds(&[]), [&["create", "run-start"], &kernel[..], &["run-end"]].concat());
     assert_eq!(kinds(&["--denied"]), ["refused-call"]);
     assert_eq!(kinds(&["--lane", "host"]), ["create", "run-start", "run-end"]);
     assert_eq!(kinds(&["--lane", "net"]), [""; 0]);
@@ -128,8 +133,12 @@ fn a_log_that_is_followed_ends_with_the_run() {
     assert!(lines.next().unwrap().unwrap().contains("started cat"));
     drop(stdin);
     run.wait().unwrap();
-    assert!(lines.next().unwrap().unwrap().contains("ended: "));
-    assert!(lines.next().is_none());
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    assert!(rest.last().unwrap().contains(" ended: "), "{rest:?}");
+    assert!(
+        rest.iter().any(|line| line.contains("asks for /usr/bin/cat in /work: cat")),
+        "{rest:?}"
+    );
     assert_eq!(follow.wait().unwrap().code(), Some(0));
 }
 
