@@ -30,6 +30,7 @@ pub mod policy_source;
 pub mod receipt_log;
 mod reviewed_start;
 pub mod running;
+pub mod session;
 mod shown;
 pub mod store;
 pub mod surroundings;

@@ -1,18 +1,23 @@
 //! The receipt log of a box, and how the events of its sessions become records.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use h5i_confine::{self as confine, EventSink, SinkClosed, WORKSPACE};
 use h5i_export::{
     Argv, ByteText, Digest, Event, Lane, LogReader, LogWriter, Opened, Outcome, Record, Timestamp,
 };
 
+use h5i_policy::Tier;
+
 use crate::failure::{Failure, Kind};
 use crate::path_error::{Action, PathError};
+use crate::session::Refused;
 use crate::store::{Manifest, StoredBox};
 
 /// The log's name in the box's host directory.
@@ -27,19 +32,6 @@ pub struct ReceiptLog {
     runs: PathBuf,
     /// What was found on opening.
     pub opened: Opened,
-}
-
-/// What a run's first record says of it.
-#[derive(Clone, Debug)]
-pub struct RunFacts {
-    /// Number of the run in its box, from 1.
-    pub number: u64,
-    /// Its command and arguments.
-    pub argv: Vec<std::ffi::OsString>,
-    /// The tier.
-    pub tier: String,
-    /// Digest of the policy that holds.
-    pub policy: String,
 }
 
 impl ReceiptLog {
@@ -162,64 +154,61 @@ pub fn records(
     Ok(LogReader::new(BufReader::new(file)))
 }
 
-/// Turns the events of a session with one run into records, and keeps what was refused for the
-/// summary.
+/// Turns the events of a session into records, and keeps what was refused for the summaries.
 #[derive(Debug)]
 pub struct Recorder {
     log: ReceiptLog,
-    run: RunFacts,
-    refused: Mutex<Vec<confine::RefusedCall>>,
+    tier: Tier,
+    policy: String,
+    runs: Mutex<BTreeMap<u64, Going>>,
+}
+
+/// A run that goes.
+#[derive(Debug)]
+struct Going {
+    argv: Vec<OsString>,
+    refused: Vec<Refused>,
 }
 
 impl Recorder {
-    /// Records into `log` for this run.
+    /// Records into `log` for a session of this box.
     #[must_use]
-    pub fn new(log: ReceiptLog, run: RunFacts) -> Self {
-        Self { log, run, refused: Mutex::default() }
+    pub fn new(log: ReceiptLog, manifest: &Manifest, tier: Tier) -> Self {
+        let policy = manifest.policy_digest.to_string();
+        Self { log, tier, policy, runs: Mutex::default() }
     }
 
-    /// The log.
-    #[must_use]
-    pub fn log(&self) -> &ReceiptLog {
-        &self.log
+    /// Takes the next number for a run of this command.
+    ///
+    /// # Errors
+    /// As [`ReceiptLog::next_run`].
+    pub fn admit(&self, argv: Vec<OsString>) -> Result<u64, Failure> {
+        let mut runs = self.runs();
+        let number = self.log.next_run()?;
+        runs.insert(number, Going { argv, refused: Vec::new() });
+        Ok(number)
     }
 
-    /// Number of the run in its box.
-    #[must_use]
-    pub fn run(&self) -> u64 {
-        self.run.number
-    }
-
-    /// What was refused so far; equal ones counted together.
-    #[must_use]
-    pub fn refused(&self) -> Vec<confine::RefusedCall> {
-        let mut merged: Vec<confine::RefusedCall> = Vec::new();
-        for call in self.refused.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            let known = merged.iter_mut().find(|known| {
-                (known.nr, known.args, &known.program) == (call.nr, call.args, &call.program)
-            });
-            match known {
-                Some(known) => known.count += call.count,
-                None => merged.push(call.clone()),
-            }
-        }
-        merged
+    /// A run is over: yields what it was refused; equal ones counted together.
+    pub fn leave(&self, run: u64) -> Vec<Refused> {
+        self.runs().remove(&run).map(|going| going.refused).unwrap_or_default()
     }
 
     /// The record of a run's start.
     ///
     /// # Errors
     /// As [`ReceiptLog::append`].
-    pub fn run_starts(&self) -> Result<(), Failure> {
-        let argv = Argv::bounded(self.run.argv.iter().map(|arg| arg.as_bytes()));
+    pub fn run_starts(&self, run: u64) -> Result<(), Failure> {
+        let argv = self.runs().get(&run).map(|going| going.argv.clone()).unwrap_or_default();
+        let argv = Argv::bounded(argv.iter().map(|arg| arg.as_bytes()));
         let event = Event::RunStart {
             argv: argv.argv,
             argv_cut: argv.cut,
             cwd: ByteText::new(WORKSPACE.as_bytes()),
-            tier: self.run.tier.clone(),
-            policy: self.run.policy.clone(),
+            tier: self.tier.to_string(),
+            policy: self.policy.clone(),
         };
-        self.log.append(Lane::Host, Some(self.run.number), event).map(drop)
+        self.log.append(Lane::Host, Some(run), event).map(drop)
     }
 
     /// The record of a run's end.
@@ -228,24 +217,37 @@ impl Recorder {
     /// As [`ReceiptLog::append`].
     pub fn run_ends(
         &self,
+        run: u64,
         outcome: confine::Outcome,
         usage: confine::Usage,
     ) -> Result<(), Failure> {
-        let event = end_event(outcome, usage);
-        self.log.append(Lane::Host, Some(self.run.number), event).map(drop)
+        self.log.append(Lane::Host, Some(run), end_event(outcome, usage)).map(drop)
+    }
+
+    /// A refusal is of the run that goes alone; among several it is the session's.
+    fn refused(&self, call: &confine::RefusedCall) -> Result<(), Failure> {
+        let run = {
+            let mut runs = self.runs();
+            let alone = runs.len() == 1;
+            runs.iter_mut().next().filter(|_| alone).map(|(run, going)| {
+                Refused::from(call).count_among(&mut going.refused);
+                *run
+            })
+        };
+        self.log.append(Lane::Kernel, run, refused_event(call)).map(drop)
+    }
+
+    fn runs(&self) -> MutexGuard<'_, BTreeMap<u64, Going>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl EventSink for Recorder {
     fn event(&self, event: confine::Event) -> Result<(), SinkClosed> {
         let recorded = match event {
-            confine::Event::RunStarting { .. } => self.run_starts(),
-            confine::Event::RunEnded { outcome, usage, .. } => self.run_ends(outcome, usage),
-            confine::Event::RefusedCall(call) => {
-                let event = refused_event(&call);
-                self.refused.lock().unwrap_or_else(PoisonError::into_inner).push(call);
-                self.log.append(Lane::Kernel, Some(self.run.number), event).map(drop)
-            }
+            confine::Event::RunStarting { run } => self.run_starts(run),
+            confine::Event::RunEnded { run, outcome, usage } => self.run_ends(run, outcome, usage),
+            confine::Event::RefusedCall(call) => self.refused(&call),
             _ => Ok(()),
         };
         recorded.map_err(|_told_by_the_session| SinkClosed)

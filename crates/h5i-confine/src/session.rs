@@ -6,10 +6,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use h5i_policy::Millis;
 use rustix::net::{Shutdown, shutdown};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 use crate::command::Command;
+use crate::elsewhere::KeptHere;
 use crate::enforcement::Enforcement;
 use crate::error::StartError;
 use crate::event::EventSink;
@@ -69,6 +71,7 @@ pub(crate) struct State {
 #[derive(Debug)]
 pub(crate) struct RunState {
     pub(crate) started: Instant,
+    pub(crate) wall: Option<Millis>,
     pub(crate) deadline: Option<Instant>,
     /// The box's init has forked it.
     pub(crate) forked: bool,
@@ -78,6 +81,8 @@ pub(crate) struct RunState {
     pub(crate) stop_sent: Option<Instant>,
     pub(crate) cpu_ms: u64,
     pub(crate) end: Option<(Outcome, Usage)>,
+    /// Raised when there is an end.
+    pub(crate) end_notice: Option<OwnedFd>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -156,7 +161,13 @@ impl Session {
 
     /// A run in this session.
     pub fn command(&self, program: impl Into<std::ffi::OsString>) -> Command<'_> {
-        Command::joined(self, program.into())
+        self.handle().into_command(program.into())
+    }
+
+    /// What other threads may do with the session. It does not keep it alive.
+    #[must_use]
+    pub fn handle(&self) -> SessionHandle {
+        SessionHandle { shared: Arc::clone(&self.shared), runs: Arc::clone(&self.runs) }
     }
 
     /// What is enforced, mechanism by mechanism.
@@ -191,12 +202,46 @@ impl Session {
         drop(self);
     }
 
-    pub(crate) fn runs(&self) -> &Arc<RunDefaults> {
-        &self.runs
-    }
-
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+}
+
+/// A session for other threads than the one that owns it. It does not keep the session alive.
+#[derive(Clone, Debug)]
+pub struct SessionHandle {
+    shared: Arc<Shared>,
+    runs: Arc<RunDefaults>,
+}
+
+impl SessionHandle {
+    /// A run in the session.
+    pub fn command(&self, program: impl Into<std::ffi::OsString>) -> Command<'static> {
+        self.clone().into_command(program.into())
+    }
+
+    fn into_command(self, program: std::ffi::OsString) -> Command<'static> {
+        Command::joined(self.shared, self.runs, program)
+    }
+
+    /// What a process that has a run in this session keeps on its side.
+    #[must_use]
+    pub fn kept_elsewhere(&self) -> KeptHere {
+        KeptHere { output: self.runs.limits.output, owner: self.runs.owner }
+    }
+
+    /// Waits until the box is made.
+    ///
+    /// # Errors
+    /// [`StartError`], once: a failing step is named with its errno.
+    pub fn wait_ready(&self) -> Result<(), StartError> {
+        self.shared.wait_ready()
+    }
+
+    /// As [`Session::stop`].
+    pub fn stop(&self) {
+        self.shared.close(true);
+        self.shared.wake();
     }
 }
 

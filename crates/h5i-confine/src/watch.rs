@@ -61,7 +61,7 @@ pub(crate) fn run(
         if ready.stage {
             break;
         }
-        deadlines(shared, limits);
+        deadlines(shared);
         if limits.cpu.is_some() && Instant::now() >= next_accounting {
             account(shared, limits);
             next_accounting = Instant::now() + ACCOUNTING;
@@ -202,6 +202,10 @@ fn end_run(shared: &Shared, run: u64, outcome: Outcome, usage: Usage, refusals: 
         state.end = Some((outcome, usage));
         // Not kept for a run that nobody waits for.
         state.pidfd = None;
+        if let Some(notice) = state.end_notice.take() {
+            // A full counter has been raised.
+            rustix::io::write(&notice, &1u64.to_ne_bytes()).ok();
+        }
     }
     shared.changed.notify_all();
 }
@@ -225,14 +229,14 @@ fn outcome(status: i32, stop: Option<Stop>, limits: &Limits) -> Outcome {
 }
 
 /// Stops runs that are past their deadline, and ends the session of those that would not die.
-fn deadlines(shared: &Shared, limits: &Limits) {
+fn deadlines(shared: &Shared) {
     let now = Instant::now();
     let mut stubborn = false;
     {
         let mut state = shared.state();
         for run in state.runs.values_mut().filter(|run| run.end.is_none()) {
             if run.stop.is_none()
-                && let (Some(deadline), Some(wall)) = (run.deadline, limits.wall)
+                && let (Some(deadline), Some(wall)) = (run.deadline, run.wall)
                 && now >= deadline
             {
                 let used = millis(run.started.elapsed());
@@ -265,7 +269,7 @@ fn account(shared: &Shared, limits: &Limits) {
         }
     }
     drop(state);
-    deadlines(shared, limits);
+    deadlines(shared);
 }
 
 /// The box is gone: runs that have no end yet get one.

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use h5i_confine::RefusedCall;
 use h5i_policy::{ResolvedPolicy, Tier};
 use serde_json::{Value, json};
 
 use crate::box_plan::network_words;
 use crate::json_bytes::JsonBytes;
 use crate::running::Finished;
+use crate::session::Refused;
 use crate::shown::Shown;
 use crate::store::Manifest;
 use crate::workspace::Note;
@@ -71,8 +71,8 @@ fn span(wall: std::time::Duration) -> String {
 }
 
 /// What was refused, a line a kind, the loudest first.
-pub(super) fn refusals(refused: &[RefusedCall]) -> String {
-    let mut calls: Vec<&RefusedCall> = refused.iter().collect();
+pub(super) fn refusals(refused: &[Refused]) -> String {
+    let mut calls: Vec<&Refused> = refused.iter().collect();
     calls.sort_by_key(|call| std::cmp::Reverse(call.count));
     let mut text = String::new();
     for call in calls.iter().take(10) {
@@ -85,7 +85,7 @@ pub(super) fn refusals(refused: &[RefusedCall]) -> String {
         writeln!(
             text,
             "{head} {} ×{} by {by}: {}; nothing allows it",
-            call.name, call.count, call.reason
+            call.call, call.count, call.reason
         )
         .ok();
     }
@@ -103,7 +103,7 @@ pub(super) fn run_data(manifest: &Manifest, finished: &Finished) -> Value {
         .iter()
         .map(|call| {
             json!({
-                "call": call.name,
+                "call": call.call,
                 "args": call.args,
                 "program": JsonBytes(call.program.clone()),
                 "count": call.count,
