@@ -17,6 +17,7 @@ pub mod command_line;
 pub mod creation;
 pub mod envelope;
 pub mod failure;
+mod forward;
 mod inside;
 pub mod json_bytes;
 mod origin;

@@ -1,6 +1,6 @@
 //! The receipt log of a box, and how the events of its sessions become records.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -167,6 +167,7 @@ pub struct Recorder {
 #[derive(Debug)]
 struct Going {
     argv: Vec<OsString>,
+    since: Timestamp,
     refused: Vec<Refused>,
 }
 
@@ -185,13 +186,65 @@ impl Recorder {
     pub fn admit(&self, argv: Vec<OsString>) -> Result<u64, Failure> {
         let mut runs = self.runs();
         let number = self.log.next_run()?;
-        runs.insert(number, Going { argv, refused: Vec::new() });
+        runs.insert(number, Going { argv, since: Timestamp::now(), refused: Vec::new() });
         Ok(number)
     }
 
     /// A run is over: yields what it was refused; equal ones counted together.
     pub fn leave(&self, run: u64) -> Vec<Refused> {
         self.runs().remove(&run).map(|going| going.refused).unwrap_or_default()
+    }
+
+    /// The runs that go: number, command, and since when in milliseconds of Unix time.
+    #[must_use]
+    pub fn going(&self) -> Vec<(u64, Vec<OsString>, u64)> {
+        let told = |(run, going): (&u64, &Going)| {
+            (*run, going.argv.clone(), going.since.unix_micros() / 1000)
+        };
+        self.runs().iter().map(told).collect()
+    }
+
+    /// Records what the host did to the session.
+    ///
+    /// # Errors
+    /// As [`ReceiptLog::append`].
+    pub fn host(&self, event: Event) -> Result<(), Failure> {
+        self.log.append(Lane::Host, None, event).map(drop)
+    }
+
+    /// Says that the runs without an end on record had none: who held their session died.
+    ///
+    /// # Errors
+    /// As [`ReceiptLog::append`].
+    pub(crate) fn cut_off_what_goes_on(&self, stored: &StoredBox) -> Result<(), Failure> {
+        let mut open = BTreeSet::new();
+        for line in records(&stored.host_dir())?.map_while(Result::ok) {
+            match (line.record.event, line.record.run) {
+                (Event::RunStart { .. }, Some(run)) => drop(open.insert(run)),
+                (Event::RunEnd { .. }, Some(run)) => drop(open.remove(&run)),
+                (Event::CutOff { .. }, _) => open.clear(),
+                _ => {}
+            }
+        }
+        if open.is_empty() {
+            Ok(())
+        } else {
+            self.host(Event::CutOff { torn_bytes: 0, torn: None })
+        }
+    }
+
+    /// A remark of the host.
+    ///
+    /// # Errors
+    /// As [`ReceiptLog::append`].
+    pub fn note(&self, text: &str) -> Result<(), Failure> {
+        self.host(Event::Note { text: ByteText::new(text.as_bytes()) })
+    }
+
+    /// The digest of the policy that holds.
+    #[must_use]
+    pub fn policy(&self) -> &str {
+        &self.policy
     }
 
     /// The record of a run's start.

@@ -10,6 +10,7 @@ mod frame;
 mod host;
 mod joined;
 mod message;
+mod overseer;
 mod refused;
 mod roster;
 mod seat;
@@ -17,5 +18,7 @@ mod service;
 
 pub(crate) use host::Host;
 pub(crate) use joined::Joined;
+pub(crate) use message::{Live, LiveProcess, LiveRun};
+pub(crate) use overseer::{Ending, Forwarded, Presence, end, freeze, presence};
 pub use refused::Refused;
 pub(crate) use seat::Seat;

@@ -54,6 +54,7 @@ pub struct Command<'a> {
     pub(crate) environment: BTreeMap<OsString, OsString>,
     pub(crate) number: Option<u64>,
     pub(crate) wall: Option<Millis>,
+    pub(crate) kept: bool,
     pub(crate) end_notice: Option<OwnedFd>,
     pub(crate) directory: PathBuf,
     pub(crate) stdin: Stdio,
@@ -132,6 +133,7 @@ impl<'a> Command<'a> {
             environment,
             number: None,
             wall: None,
+            kept: false,
             end_notice: None,
             directory: PathBuf::from(WORKSPACE),
             stdin: Stdio::Inherit,
@@ -170,6 +172,14 @@ impl<'a> Command<'a> {
     /// Gives the run a deadline, where the policy's `limits.wall` is not shorter.
     pub fn wall(&mut self, wall: Millis) -> &mut Self {
         self.wall = Some(wall);
+        self
+    }
+
+    /// Gives the run a keeper: whatever it starts stays known as its own, and is ended with it when
+    /// it is stopped, while others of the session go on. Without one a run that is stopped takes
+    /// everything with it that no keeper has.
+    pub fn keeper(&mut self) -> &mut Self {
+        self.kept = true;
         self
     }
 

@@ -27,7 +27,7 @@ use crate::plan::RunDefaults;
 use crate::pump::{Budget, Pumps};
 use crate::session::{Progress, RunState, Session, Shared, State};
 use crate::stdio::StdioPlan;
-use crate::wire::{ExecFailure, MSG_START, Message};
+use crate::wire::{ExecFailure, MSG_START, Message, START_KEPT};
 
 pub use handle::RunHandle;
 
@@ -195,6 +195,8 @@ pub(crate) fn spawn(command: &mut Command<'_>) -> Result<Run, SpawnError> {
             stop_sent: None,
             cpu_ms: 0,
             end: None,
+            kept: command.kept,
+            keeper_known: false,
             end_notice: command.end_notice.take(),
         };
         state.runs.insert(id, run);
@@ -320,7 +322,8 @@ fn start(
         shared.wake();
     })?;
     let inside: Vec<OwnedFd> = stdio.inside.drain(..).map(|(_, fd)| fd).collect();
-    let sent = errand.send(shared, id, inside).and_then(|failure| match failure {
+    let flags = if command.kept { START_KEPT } else { 0 };
+    let sent = errand.send(shared, (id, flags), inside).and_then(|failure| match failure {
         Some(failure) => Err(explain(command, failure)),
         None => forked(shared, id),
     });
@@ -353,13 +356,13 @@ impl Errand {
     fn send(
         self,
         shared: &Shared,
-        id: u64,
+        (id, flags): (u64, u32),
         inside: Vec<OwnedFd>,
     ) -> Result<Option<ExecFailure>, SpawnError> {
         let Self { list, mut status, status_write } = self;
         let mut fds: Vec<BorrowedFd<'_>> = vec![list.as_fd(), status_write.as_fd()];
         fds.extend(inside.iter().map(AsFd::as_fd));
-        let message = Message { kind: MSG_START, run: id, ..Message::default() };
+        let message = Message { kind: MSG_START, run: id, code: flags, ..Message::default() };
         if control::send(&shared.control, &message, &fds).is_err() {
             return Err(await_over(shared));
         }
@@ -422,7 +425,7 @@ fn over(state: &mut State) -> SpawnError {
 /// the list says.
 pub(crate) fn attempt(session: &Session, list: List) -> Result<Option<(u32, i32)>, SpawnError> {
     session.wait_ready()?;
-    let failure = Errand::prepare(list)?.send(session.shared(), 0, Vec::new())?;
+    let failure = Errand::prepare(list)?.send(session.shared(), (0, 0), Vec::new())?;
     Ok(failure.map(|failure| (failure.step, failure.errno)))
 }
 

@@ -1,5 +1,7 @@
 //! A box that is alive: its namespaces, its init, and the supervisor's thread outside.
 
+mod live;
+
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -61,6 +63,11 @@ pub(crate) struct State {
     pub(crate) progress: Progress,
     pub(crate) runs: BTreeMap<u64, RunState>,
     pub(crate) last_run: u64,
+    /// Keepers of runs of which something is left, also of those that have ended.
+    pub(crate) keepers: BTreeMap<u64, OwnedFd>,
+    /// Sockets that were made in the box, or the errno, by the number of who waits for it.
+    pub(crate) sockets: BTreeMap<u64, Result<OwnedFd, i32>>,
+    pub(crate) last_socket: u64,
     /// The session takes no more runs.
     pub(crate) over: bool,
     /// Its owner ended it; otherwise it broke.
@@ -81,6 +88,9 @@ pub(crate) struct RunState {
     pub(crate) stop_sent: Option<Instant>,
     pub(crate) cpu_ms: u64,
     pub(crate) end: Option<(Outcome, Usage)>,
+    /// It has a keeper, whether that was told of or not.
+    pub(crate) kept: bool,
+    pub(crate) keeper_known: bool,
     /// Raised when there is an end.
     pub(crate) end_notice: Option<OwnedFd>,
 }
@@ -190,6 +200,14 @@ impl Session {
         }
     }
 
+    /// Waits until the box is over, ended by a [`SessionHandle`] or broken.
+    pub fn wait(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            // As in the drop.
+            drop(thread.join());
+        }
+    }
+
     /// Tells the box to end and returns at once; [`end`](Self::end) and the drop wait for it.
     pub fn stop(&self) {
         self.shared.close(true);
@@ -254,6 +272,8 @@ impl Drop for Session {
         }
     }
 }
+
+pub use live::LiveProcess;
 
 /// Reaps the stage. It is this process's child, and ends when the box is gone.
 pub(crate) fn reap(stage: &OwnedFd) {

@@ -14,7 +14,8 @@ use crate::processes;
 use crate::refusals::Refusals;
 use crate::session::{Shared, reap};
 use crate::sys;
-use crate::wire::{MSG_DESCRIPTOR, MSG_ENDED, MSG_STARTED, Message};
+use crate::trees::{self, Roots};
+use crate::wire::{MSG_DESCRIPTOR, MSG_ENDED, MSG_KEEPER, MSG_SOCKET, MSG_STARTED, Message};
 
 /// How often processor time is accounted while a budget for it exists.
 const ACCOUNTING: Duration = Duration::from_millis(250);
@@ -165,6 +166,23 @@ fn hear(
             }
             shared.changed.notify_all();
         }
+        MSG_KEEPER => {
+            let mut state = shared.state();
+            match fds.pop() {
+                Some(keeper) => {
+                    if let Some(run) = state.runs.get_mut(&message.run) {
+                        run.keeper_known = true;
+                    }
+                    state.keepers.insert(message.run, keeper);
+                }
+                None => drop(state.keepers.remove(&message.run)),
+            }
+        }
+        MSG_SOCKET => {
+            let made = fds.pop().ok_or_else(|| i32::try_from(message.value).unwrap_or(libc::EIO));
+            shared.state().sockets.insert(message.run, made);
+            shared.changed.notify_all();
+        }
         MSG_ENDED => ended(shared, message, refusals, limits),
         _ => {}
     }
@@ -232,9 +250,12 @@ fn outcome(status: i32, stop: Option<Stop>, limits: &Limits) -> Outcome {
 fn deadlines(shared: &Shared) {
     let now = Instant::now();
     let mut stubborn = false;
+    let mut stopped = Vec::new();
     {
         let mut state = shared.state();
-        for run in state.runs.values_mut().filter(|run| run.end.is_none()) {
+        // What stands below a keeper that is not known yet would be taken for another run's.
+        let beginning = state.runs.values().any(|r| r.kept && !r.keeper_known && r.end.is_none());
+        for (id, run) in state.runs.iter_mut().filter(|(_, run)| run.end.is_none()) {
             if run.stop.is_none()
                 && let (Some(deadline), Some(wall)) = (run.deadline, run.wall)
                 && now >= deadline
@@ -242,8 +263,9 @@ fn deadlines(shared: &Shared) {
                 let used = millis(run.started.elapsed());
                 run.stop = Some(Stop { limit: Limit::Wall, used, allowed: wall.count() });
             }
-            if run.stop.is_some() && run.stop_sent.is_none() {
+            if run.stop.is_some() && run.stop_sent.is_none() && (run.kept || !beginning) {
                 run.stop_sent = Some(now);
+                stopped.push((*id, run.kept));
                 if let Some(pidfd) = &run.pidfd {
                     // One that has just ended by itself is as good.
                     rustix::process::pidfd_send_signal(pidfd, rustix::process::Signal::KILL).ok();
@@ -252,9 +274,26 @@ fn deadlines(shared: &Shared) {
             stubborn |= run.stop_sent.is_some_and(|sent| now >= sent + GRACE);
         }
     }
+    for (id, kept) in stopped {
+        stubborn |= !end_tree(shared, id, kept);
+    }
     if stubborn {
         shared.close(true);
     }
+}
+
+/// Ends what a run that is stopped has started; `false` when something is left of it.
+fn end_tree(shared: &Shared, run: u64, kept: bool) -> bool {
+    let roots = {
+        let state = shared.state();
+        // Alone in its session, it is ended by the owner, who ends that.
+        if !kept && state.runs.len() == 1 && state.keepers.is_empty() {
+            return true;
+        }
+        Roots::of(&shared.stage, &state)
+    };
+    let chosen = |member: &trees::Member| member.kept == kept.then_some(run);
+    roots.is_none_or(|roots| trees::kill(&roots, chosen, GRACE))
 }
 
 fn account(shared: &Shared, limits: &Limits) {

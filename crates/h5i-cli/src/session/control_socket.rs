@@ -17,19 +17,34 @@ const NAME: &str = "control.sock";
 /// Bytes of a path that a socket's address has room for (`sun_path`, with its final NUL).
 const ROOM: usize = 107;
 
+/// What became of the holder before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Before {
+    /// It ended in order, or there was none.
+    Ended,
+    /// It left its socket.
+    Died,
+}
+
+/// Where the socket is.
+pub(super) fn path(host_dir: &Path) -> PathBuf {
+    host_dir.join(NAME)
+}
+
 /// Listens; what an earlier holder left is replaced. The caller holds the box's lock.
 ///
 /// # Errors
 /// What the kernel says.
-pub(super) fn listen(host_dir: &Path) -> io::Result<UnixListener> {
+pub(super) fn listen(host_dir: &Path) -> io::Result<(UnixListener, Before)> {
     let (path, _directory) = address(host_dir)?;
-    match fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    let before = match fs::remove_file(&path) {
+        Ok(()) => Before::Died,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Before::Ended,
+        Err(error) => return Err(error),
+    };
     let listener = UnixListener::bind(&path)?;
     listener.set_nonblocking(true)?;
-    Ok(listener)
+    Ok((listener, before))
 }
 
 /// Reaches the holder; each step waits no longer than `patience`.
@@ -82,7 +97,7 @@ fn address(host_dir: &Path) -> io::Result<(PathBuf, Option<OwnedFd>)> {
 mod tests {
     use std::time::Duration;
 
-    use super::{ROOM, is_own_user, listen, peer, reach};
+    use super::{Before, ROOM, is_own_user, listen, peer, reach};
 
     const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -92,7 +107,7 @@ mod tests {
         let long = dir.path().join("x".repeat(100)).join("y".repeat(100));
         std::fs::create_dir_all(&long).unwrap();
         assert!(long.as_os_str().len() > ROOM);
-        let listener = listen(&long).unwrap();
+        let (listener, _) = listen(&long).unwrap();
         let reached = reach(&long, PATIENCE).unwrap();
         assert!(is_own_user(&reached) && is_own_user(&listener.accept().unwrap().0));
         assert_eq!(peer(&reached), Some(rustix::process::getpid()));
@@ -103,10 +118,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let none = reach(dir.path(), PATIENCE).unwrap_err();
         assert_eq!(none.kind(), std::io::ErrorKind::NotFound);
-        drop(listen(dir.path()).unwrap());
+        assert_eq!(listen(dir.path()).unwrap().1, Before::Ended);
         let left = reach(dir.path(), PATIENCE).unwrap_err();
         assert_eq!(left.kind(), std::io::ErrorKind::ConnectionRefused);
-        let _listener = listen(dir.path()).unwrap();
+        let (_listener, before) = listen(dir.path()).unwrap();
+        assert_eq!(before, Before::Died);
         reach(dir.path(), PATIENCE).unwrap();
     }
 }

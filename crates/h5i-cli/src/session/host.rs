@@ -1,12 +1,14 @@
 //! The process that holds a box's session: it began it, and others may join.
 
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use h5i_confine::{Ahead, Command, EventSink, Launched, Session, SpawnError};
+use h5i_export::Event;
 use h5i_policy::ResolvedPolicy;
 
-use super::control_socket;
+use super::control_socket::{self, Before};
 use super::roster::{Place, Roster};
 use super::service;
 use crate::box_plan;
@@ -22,6 +24,7 @@ pub(crate) struct Host {
     session: Session,
     place: Option<Place>,
     roster: Arc<Roster>,
+    socket: PathBuf,
 }
 
 impl Host {
@@ -42,15 +45,19 @@ impl Host {
         let started = |e| spawn_failure(&SpawnError::Session(e));
         let mut launched = plan.launch(Some(ahead.map_err(started)?)).map_err(started)?;
         // While the stage builds the box. Nothing of the box runs before the log is open.
-        let recorder = Arc::new(Recorder::new(ReceiptLog::open(stored)?, manifest, policy.tier));
+        let log = ReceiptLog::open(stored)?;
+        let recorder = Arc::new(Recorder::new(log, manifest, policy.tier));
         let roster = Roster::new(Arc::clone(&recorder));
-        listen(stored, &roster, &mut launched)?;
+        if listen(stored, &roster, &mut launched)? == Before::Died {
+            recorder.cut_off_what_goes_on(stored)?;
+        }
         let prepared = prepare(&mut launched)?;
         let sink: Arc<dyn EventSink> = recorder;
         let session = launched.session(sink).map_err(started)?;
         roster.opens(session.handle());
         let place = roster.enter();
-        Ok((Self { session, place, roster }, prepared))
+        let socket = control_socket::path(&stored.host_dir());
+        Ok((Self { session, place, roster, socket }, prepared))
     }
 
     /// A run of this process, with its number in the box.
@@ -80,6 +87,26 @@ impl Host {
         self.session.handle()
     }
 
+    /// Keeps the session until it is stopped, or breaks.
+    ///
+    /// # Errors
+    /// An I/O failure of the log; the session is over then as well.
+    pub(crate) fn keep(
+        mut self,
+        ready: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.handle().wait_ready().map_err(|e| spawn_failure(&SpawnError::Session(e)))?;
+        self.roster.is_started();
+        let recorder = Arc::clone(&self.roster.recorder);
+        recorder.host(Event::SessionStart { policy: recorder.policy().to_owned() })?;
+        ready()?;
+        drop(self.place.take());
+        self.session.wait();
+        self.roster.close();
+        std::fs::remove_file(&self.socket).ok();
+        recorder.host(Event::SessionEnd)
+    }
+
     /// Ends the session with its last run. `waits` is told how many others have one, if there are any.
     pub(crate) fn end(mut self, waits: impl FnOnce(usize)) {
         drop(self.place.take());
@@ -88,6 +115,9 @@ impl Host {
             waits(others);
         }
         self.roster.close_when_empty();
+        // While the box ends. What is there later was left by a holder that died.
+        self.session.stop();
+        std::fs::remove_file(&self.socket).ok();
         self.session.end();
     }
 }
@@ -97,12 +127,12 @@ fn listen(
     stored: &StoredBox,
     roster: &Arc<Roster>,
     launched: &mut Launched<'_>,
-) -> Result<(), Failure> {
+) -> Result<Before, Failure> {
     let failed = |error: std::io::Error| {
         Failure::told(Kind::Io, format!("cannot listen for other runs of the box: {error}"))
             .hint("see that the state directory is writable and has room (XDG_STATE_HOME)")
     };
-    let listener = control_socket::listen(&stored.host_dir()).map_err(failed)?;
+    let (listener, before) = control_socket::listen(&stored.host_dir()).map_err(failed)?;
     let told: OwnedFd = listener.as_fd().try_clone_to_owned().map_err(failed)?;
     let roster = Arc::clone(roster);
     launched.also_watch(told, move || {
@@ -110,5 +140,5 @@ fn listen(
             service::begin(stream, Arc::clone(&roster));
         }
     });
-    Ok(())
+    Ok(before)
 }

@@ -42,6 +42,8 @@ pub(super) enum NoPlace {
     NoSession,
     /// Who holds it does not answer.
     Silent(Option<Pid>),
+    /// The holder says no.
+    Refused(Box<Failure>),
     /// The conversation failed otherwise.
     Io(io::Error),
 }
@@ -69,6 +71,7 @@ impl Joined {
                 Ok(Self { stream, sending, kept, wall, run, end })
             }
             Some((Reply::Ending, _)) | None => Err(NoPlace::NoSession),
+            Some((Reply::Refused(failure), _)) => Err(NoPlace::Refused(Box::new(failure))),
             Some(_) => Err(NoPlace::Io(io::ErrorKind::InvalidData.into())),
         }
     }

@@ -21,6 +21,16 @@ pub(super) enum Request {
     Signal { signal: i32 },
     /// Stop the run, which wrote more than it may.
     StopForOutput { used: u64, allowed: u64 },
+    /// What is the session, and what runs in it?
+    Live,
+    /// End the session; with `grace` its programs are asked first.
+    End { grace: bool },
+    /// Stop every process, or let them go on.
+    Freeze { frozen: bool },
+    /// Connections to this port of the box's loopback will be asked for.
+    Forward { port: u16, at: String },
+    /// After `Forward`: one connection, on `127.0.0.1` or, with `v6`, on `::1`.
+    Connect { v6: bool },
 }
 
 /// From the holder.
@@ -42,6 +52,75 @@ pub(super) enum Reply {
     Started { run: u64, left_ms: Option<u64> },
     /// The run ended.
     Ended(End),
+    /// What the session is.
+    Live(Live),
+    /// It was done, to so many processes.
+    Done { processes: usize },
+    /// A connection that is being made comes with it, or why there is none.
+    Socket { errno: Option<i32> },
+}
+
+/// A session as it is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Live {
+    /// When it began, in milliseconds of Unix time.
+    pub(crate) since_ms: u64,
+    /// It was started, and ends when it is stopped; otherwise with its last run.
+    pub(crate) started: bool,
+    pub(crate) frozen: bool,
+    pub(crate) runs: Vec<LiveRun>,
+    pub(crate) processes: Vec<LiveProcess>,
+    /// Processor time of all its processes, those that have ended included.
+    pub(crate) cpu_ms: u64,
+    /// Forwards: the port of the box, and where it is on the host.
+    pub(crate) forwards: Vec<(u16, String)>,
+}
+
+/// A run that goes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LiveRun {
+    pub(crate) run: u64,
+    pub(crate) command: Vec<JsonBytes>,
+    pub(crate) since_ms: u64,
+}
+
+/// A process of the box.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LiveProcess {
+    pub(crate) pid: u32,
+    pub(crate) parent: u32,
+    pub(crate) run: Option<u64>,
+    pub(crate) command: Vec<JsonBytes>,
+    pub(crate) name: JsonBytes,
+    pub(crate) state: char,
+    pub(crate) cpu_ms: u64,
+    pub(crate) rss_bytes: u64,
+}
+
+impl From<h5i_confine::LiveProcess> for LiveProcess {
+    fn from(process: h5i_confine::LiveProcess) -> Self {
+        /// Words of a command line that are told; a program can give itself any number.
+        const WORDS: usize = 64;
+        let words = process.argv.into_iter().take(WORDS);
+        Self {
+            pid: process.pid,
+            parent: process.parent,
+            run: process.run,
+            command: words
+                .map(|mut word| {
+                    word.truncate(1024);
+                    JsonBytes(word)
+                })
+                .collect(),
+            name: JsonBytes(process.name),
+            state: process.state,
+            cpu_ms: u64::try_from(process.cpu.as_millis()).unwrap_or(u64::MAX),
+            rss_bytes: process.rss,
+        }
+    }
 }
 
 /// A run that is asked for.

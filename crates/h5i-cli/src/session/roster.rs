@@ -2,16 +2,21 @@
 
 use std::ffi::OsString;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use h5i_confine::SessionHandle;
 
+use super::message::{Live, LiveRun};
 use crate::failure::Failure;
+use crate::json_bytes::JsonBytes;
 use crate::receipt_log::Recorder;
+use crate::timestamp::Timestamp;
 
 /// The places of one session. It ends when the last one is given up.
 #[derive(Debug)]
 pub(super) struct Roster {
     pub(super) recorder: Arc<Recorder>,
+    since: Timestamp,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -21,6 +26,9 @@ struct State {
     session: Option<SessionHandle>,
     places: usize,
     ending: bool,
+    started: bool,
+    frozen: bool,
+    forwards: Vec<(u16, String)>,
 }
 
 /// A place in a session. Dropping it gives it up.
@@ -29,7 +37,8 @@ pub(super) struct Place(Arc<Roster>);
 
 impl Roster {
     pub(super) fn new(recorder: Arc<Recorder>) -> Arc<Self> {
-        Arc::new(Self { recorder, state: Mutex::default(), changed: Condvar::new() })
+        let (since, state, changed) = (Timestamp::now(), Mutex::default(), Condvar::new());
+        Arc::new(Self { recorder, since, state, changed })
     }
 
     /// The session is there.
@@ -65,6 +74,73 @@ impl Roster {
     /// How many have a place.
     pub(super) fn places(&self) -> usize {
         self.state().places
+    }
+
+    /// It was started, and ends when it is stopped.
+    pub(super) fn is_started(&self) {
+        self.state().started = true;
+    }
+
+    /// Every process is stopped, or not any more.
+    pub(super) fn freezes(&self, frozen: bool) {
+        self.state().frozen = frozen;
+    }
+
+    pub(super) fn is_frozen(&self) -> bool {
+        self.state().frozen
+    }
+
+    /// A port of the box is on the host from here on.
+    pub(super) fn forwards(&self, port: u16, at: &str) {
+        self.state().forwards.push((port, at.to_owned()));
+    }
+
+    /// It is not any more.
+    pub(super) fn forgets(&self, port: u16, at: &str) {
+        let mut state = self.state();
+        if let Some(found) = state.forwards.iter().position(|f| f.0 == port && f.1 == at) {
+            state.forwards.remove(found);
+        }
+    }
+
+    /// The session as it is.
+    pub(super) fn live(&self, session: &SessionHandle) -> Live {
+        let told = |(run, argv, since_ms): (u64, Vec<OsString>, u64)| {
+            let words = argv.into_iter().map(|word| JsonBytes(word.into_encoded_bytes()));
+            LiveRun { run, command: words.collect(), since_ms }
+        };
+        let state = self.state();
+        let (started, frozen, forwards) = (state.started, state.frozen, state.forwards.clone());
+        drop(state);
+        Live {
+            since_ms: self.since.millis(),
+            started,
+            frozen,
+            runs: self.recorder.going().into_iter().map(told).collect(),
+            processes: session.processes().into_iter().map(Into::into).collect(),
+            cpu_ms: u64::try_from(session.processor_time().as_millis()).unwrap_or(u64::MAX),
+            forwards,
+        }
+    }
+
+    /// Waits until nobody has a place, or the time is over.
+    pub(super) fn wait_until_empty(&self, patience: Duration) {
+        let end = Instant::now() + patience;
+        let mut state = self.state();
+        while state.places > 0 {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let woken = self.changed.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// From here on nobody gets a place.
+    pub(super) fn close(&self) {
+        self.state().ending = true;
+        self.changed.notify_all();
     }
 
     /// Waits until nobody has a place; from then on nobody gets one.

@@ -48,6 +48,7 @@ impl Seat {
                 Ok(joined) => return Ok(Self::Joined(Arc::new(joined))),
                 Err(NoPlace::NoSession) => {}
                 Err(NoPlace::Silent(holder)) => return Err(silent(stored, holder)),
+                Err(NoPlace::Refused(failure)) => return Err(*failure),
                 Err(NoPlace::Io(error)) => return Err(unheard(stored, &error)),
             }
             thread::sleep(pause);
@@ -56,7 +57,7 @@ impl Seat {
     }
 }
 
-fn silent(stored: &StoredBox, holder: Option<rustix::process::Pid>) -> Failure {
+pub(super) fn silent(stored: &StoredBox, holder: Option<rustix::process::Pid>) -> Failure {
     let name = stored.name();
     let message = format!("the process that holds the session of box `{name}` does not answer");
     match holder {
@@ -70,7 +71,7 @@ fn silent(stored: &StoredBox, holder: Option<rustix::process::Pid>) -> Failure {
     }
 }
 
-fn unheard(stored: &StoredBox, error: &std::io::Error) -> Failure {
+pub(super) fn unheard(stored: &StoredBox, error: &std::io::Error) -> Failure {
     let name = stored.name();
     let message = match error.kind() {
         std::io::ErrorKind::InvalidData => {

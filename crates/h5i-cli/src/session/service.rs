@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::net::UnixStream;
@@ -9,9 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use h5i_confine::{Command, Run, RunHandle, SpawnError, Stdio, Stop, TerminalModes, TerminalSize};
+use h5i_confine::{
+    Command, Run, RunHandle, SessionHandle, SpawnError, Stdio, Stop, TerminalModes, TerminalSize,
+};
 use h5i_policy::Millis;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::net::AddressFamily;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGKILL};
 
 use super::control_socket::is_own_user;
@@ -64,6 +68,9 @@ pub(super) fn begin(stream: UnixStream, roster: Arc<Roster>) {
 fn serve(stream: &UnixStream, roster: &Arc<Roster>) -> io::Result<()> {
     match receive::<Request>(stream)? {
         Some((Request::Enter, _)) => {
+            if roster.is_frozen() {
+                return send(stream, &Reply::Refused(frozen()), &[]);
+            }
             let (Some(place), Some(session)) = (roster.enter(), roster.session()) else {
                 return send(stream, &Reply::Ending, &[]);
             };
@@ -72,8 +79,107 @@ fn serve(stream: &UnixStream, roster: &Arc<Roster>) -> io::Result<()> {
             send(stream, &Reply::Entered { output, owner: kept.owner }, &[])?;
             attend(stream, &place)
         }
-        Some(_) => Err(io::ErrorKind::InvalidData.into()),
+        Some((request, _)) => match roster.session() {
+            Some(session) => oversee(stream, roster, &session, request),
+            None => send(stream, &Reply::Ending, &[]),
+        },
         None => Ok(()),
+    }
+}
+
+fn frozen() -> Failure {
+    Failure::told(Kind::Busy, "the box is frozen").hint("h5i box thaw")
+}
+
+/// How long programs have to end by themselves when they are asked to.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Does what concerns the whole session.
+fn oversee(
+    stream: &UnixStream,
+    roster: &Arc<Roster>,
+    session: &SessionHandle,
+    request: Request,
+) -> io::Result<()> {
+    let recorded = |noted: Result<(), Failure>| noted.map_err(io::Error::other);
+    match request {
+        Request::Live => send(stream, &Reply::Live(roster.live(session)), &[]),
+        Request::End { grace } => {
+            roster.close();
+            if grace {
+                recorded(roster.recorder.note("the session is stopped"))?;
+                // One that is stopped hears nothing.
+                let processes = session.terminate();
+                session.thaw();
+                send(stream, &Reply::Done { processes }, &[])?;
+                roster.wait_until_empty(GRACE);
+            } else {
+                recorded(roster.recorder.note("the session is killed"))?;
+                send(stream, &Reply::Done { processes: session.processes().len() }, &[])?;
+            }
+            session.stop();
+            Ok(())
+        }
+        Request::Freeze { frozen } => {
+            let (word, processes) = if frozen {
+                roster.freezes(true);
+                ("frozen", session.freeze())
+            } else {
+                let thawed = session.thaw();
+                roster.freezes(false);
+                ("thawed", thawed)
+            };
+            recorded(roster.recorder.note(&format!("{word}: {processes} processes")))?;
+            send(stream, &Reply::Done { processes }, &[])
+        }
+        Request::Forward { port, at } => {
+            recorded(roster.recorder.note(&format!("forward opened: {at} to port {port}")))?;
+            roster.forwards(port, &at);
+            let served = forward(stream, session, port);
+            roster.forgets(port, &at);
+            let connections = served.as_ref().copied().unwrap_or(0);
+            let closed = format!("forward closed: {at} to port {port}, {connections} connections");
+            recorded(roster.recorder.note(&closed))?;
+            served.map(drop)
+        }
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// Begins connections inside the box's network as they are asked for; yields how many.
+fn forward(stream: &UnixStream, session: &SessionHandle, port: u16) -> io::Result<u64> {
+    send(stream, &Reply::Done { processes: 0 }, &[])?;
+    let mut connections = 0;
+    while let Some((Request::Connect { v6 }, _)) = receive::<Request>(stream)? {
+        let begun = begin_connection(session, port, v6);
+        match begun {
+            Ok(socket) => {
+                connections += 1;
+                send(stream, &Reply::Socket { errno: None }, &[socket.as_fd()])?;
+            }
+            Err(error) => {
+                let errno = error.raw_os_error().unwrap_or(libc_eio());
+                send(stream, &Reply::Socket { errno: Some(errno) }, &[])?;
+            }
+        }
+    }
+    Ok(connections)
+}
+
+fn libc_eio() -> i32 {
+    rustix::io::Errno::IO.raw_os_error()
+}
+
+fn begin_connection(session: &SessionHandle, port: u16, v6: bool) -> io::Result<OwnedFd> {
+    let (family, to) = if v6 {
+        (AddressFamily::INET6, SocketAddr::from((Ipv6Addr::LOCALHOST, port)))
+    } else {
+        (AddressFamily::INET, SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+    };
+    let socket = session.tcp_socket(family)?;
+    match rustix::net::connect(&socket, &to) {
+        Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(socket),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -190,7 +296,7 @@ fn start(
         return Err(Failure::told(Kind::Usage, "no command was given"));
     };
     let mut command = session.command(program);
-    command.args(args).number(number).current_dir(wanted.directory.to_path());
+    command.args(args).number(number).keeper().current_dir(wanted.directory.to_path());
     for (name, value) in &wanted.environment {
         command.env(string(name), string(value));
     }

@@ -112,6 +112,9 @@ fn words(event: &Event) -> String {
         Event::RefusedCall { call, pid, program, errno, count, .. } => {
             format!("refused {call} ×{count} with {errno} by {program} (pid {pid})")
         }
+        Event::CutOff { torn_bytes: 0, .. } => {
+            "cut off: the process that held the session died".to_owned()
+        }
         Event::CutOff { torn_bytes, .. } => {
             format!("cut off: {torn_bytes} bytes of a record were moved aside")
         }
