@@ -242,7 +242,9 @@ impl From<FindError> for Failure {
 impl From<LockError> for Failure {
     fn from(e: LockError) -> Self {
         match e {
-            LockError::Busy => Self::new(Kind::Busy, &e).hint("wait for its run to end"),
+            LockError::Busy => {
+                Self::new(Kind::Busy, &e).hint("wait for its runs to end, or h5i box stop it")
+            }
             LockError::Io(e) => e.into(),
         }
     }
@@ -251,7 +253,9 @@ impl From<LockError> for Failure {
 impl From<RemoveError> for Failure {
     fn from(e: RemoveError) -> Self {
         match e {
-            RemoveError::Busy => Self::new(Kind::Busy, &e).hint("wait for its run to end"),
+            RemoveError::Busy => {
+                Self::new(Kind::Busy, &e).hint("wait for its runs to end, or h5i box stop it")
+            }
             RemoveError::Left(_) => Self::new(Kind::Io, &e).hint("h5i box gc"),
             RemoveError::Io(e) => e.into(),
         }

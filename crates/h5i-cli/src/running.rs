@@ -165,6 +165,9 @@ fn confined(caller: &Caller, errand: &Errand<'_>) -> Result<Finished, Failure> {
             foreground.wait_for_others(session);
         }
         crate::command_line::say(&others_go_on(errand.stored, others));
+        if attendance.is_some() {
+            let_go_of_output();
+        }
     });
     Ok(ended?.finished(number, refused))
 }
@@ -175,11 +178,7 @@ fn join(
     errand: &Errand<'_>,
     joined: &std::sync::Arc<Joined>,
 ) -> Result<Finished, Failure> {
-    let foreground = errand
-        .output
-        .attendance()
-        .map(|attendance| Foreground::take_alone(attendance))
-        .transpose()?;
+    let foreground = errand.output.attendance().map(Foreground::take_alone).transpose()?;
     let [program, args @ ..] = errand.command else {
         return Err(Failure::told(Kind::Usage, "no command was given"));
     };
@@ -194,6 +193,16 @@ fn pass(command: &mut Command<'_>, foreground: Option<&Foreground>) -> Result<En
     match foreground {
         None => collect(command),
         Some(foreground) => foreground.pass(command),
+    }
+}
+
+/// Whoever reads the command's output, in a pipeline say, has had all of it.
+fn let_go_of_output() {
+    let null = std::fs::File::options().read(true).write(true).open("/dev/null");
+    // With nothing to put there, they wait for the end of this process.
+    if let Ok(null) = null {
+        rustix::stdio::dup2_stdout(&null).ok();
+        rustix::stdio::dup2_stdin(&null).ok();
     }
 }
 

@@ -44,19 +44,13 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
         // Writing to a String can't fail.
         writeln!(text, "{name:<10} {what}").ok();
     };
-    line(
-        "session",
-        format!(
-            "{} · {} runs in all · made {} ago",
-            match &presence {
-                Presence::Idle => "idle".to_owned(),
-                Presence::InUse => "in use".to_owned(),
-                Presence::Live(alive) => live::words(alive),
-            },
-            history.runs,
-            rough(age)
-        ),
-    );
+    let runs = history.runs;
+    let session = match &presence {
+        Presence::Idle => format!("idle · {runs} runs"),
+        Presence::InUse => format!("in use · {runs} runs"),
+        Presence::Live(alive) => format!("{} · {runs} runs in all", live::words(alive)),
+    };
+    line("session", format!("{session} · made {} ago", rough(age)));
     if let Presence::Live(alive) = &presence {
         live::runs(alive).into_iter().for_each(|run| line("run", run));
     }
