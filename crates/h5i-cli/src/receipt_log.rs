@@ -6,9 +6,9 @@ use std::fs::{self, File};
 use std::io::BufReader;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use h5i_confine::{self as confine, EventSink, SinkClosed, WORKSPACE};
+use h5i_confine::{self as confine, EventSink, SessionHandle, SinkClosed, WORKSPACE};
 use h5i_export::{
     Argv, ByteText, Digest, Event, Lane, LogReader, LogWriter, Opened, Outcome, Record, Timestamp,
 };
@@ -161,6 +161,7 @@ pub struct Recorder {
     tier: Tier,
     policy: String,
     runs: Mutex<BTreeMap<u64, Going>>,
+    session: OnceLock<SessionHandle>,
 }
 
 /// A run that goes.
@@ -176,7 +177,8 @@ impl Recorder {
     #[must_use]
     pub fn new(log: ReceiptLog, manifest: &Manifest, tier: Tier) -> Self {
         let policy = manifest.policy_digest.to_string();
-        Self { log, tier, policy, runs: Mutex::default() }
+        let (runs, session) = Default::default();
+        Self { log, tier, policy, runs, session }
     }
 
     /// Takes the next number for a run of this command.
@@ -277,16 +279,29 @@ impl Recorder {
         self.log.append(Lane::Host, Some(run), end_event(outcome, usage)).map(drop)
     }
 
-    /// A refusal is of the run that goes alone; among several it is the session's.
+    /// From here on a refusal among several runs is looked up here.
+    pub(crate) fn tells_runs_apart(&self, session: SessionHandle) {
+        // There is one session in a recorder's life.
+        self.session.set(session).ok();
+    }
+
+    /// A refusal is of the run that goes alone, of the one that its process belongs to, or, where that
+    /// is gone, of one that was refused the same before.
     fn refused(&self, call: &confine::RefusedCall) -> Result<(), Failure> {
-        let run = {
-            let mut runs = self.runs();
-            let alone = runs.len() == 1;
-            runs.iter_mut().next().filter(|_| alone).map(|(run, going)| {
-                Refused::from(call).count_among(&mut going.refused);
-                *run
-            })
+        let alone = {
+            let runs = self.runs();
+            runs.keys().next().copied().filter(|_| runs.len() == 1)
         };
+        let refused = Refused::from(call);
+        let run = alone.or_else(|| self.session.get()?.run_of(call.pid)).or_else(|| {
+            let same = |going: &Going| going.refused.iter().any(|kind| kind.is_kind_of(&refused));
+            self.runs().iter().find(|(_, going)| same(going)).map(|(run, _)| *run)
+        });
+        if let (Some(run), mut runs) = (run, self.runs())
+            && let Some(going) = runs.get_mut(&run)
+        {
+            refused.count_among(&mut going.refused);
+        }
         self.log.append(Lane::Kernel, run, refused_event(call)).map(drop)
     }
 

@@ -54,6 +54,7 @@ impl Host {
         let prepared = prepare(&mut launched)?;
         let sink: Arc<dyn EventSink> = recorder;
         let session = launched.session(sink).map_err(started)?;
+        roster.recorder.tells_runs_apart(session.handle());
         roster.opens(session.handle());
         let place = roster.enter();
         let socket = control_socket::path(&stored.host_dir());

@@ -32,12 +32,14 @@ impl From<&RefusedCall> for Refused {
 }
 
 impl Refused {
+    /// Whether both are of one kind: call, arguments and program are the same.
+    pub(crate) fn is_kind_of(&self, other: &Self) -> bool {
+        (&self.call, self.args, &self.program) == (&other.call, other.args, &other.program)
+    }
+
     /// Counts one more with its kind.
     pub(crate) fn count_among(self, known: &mut Vec<Self>) {
-        let same = known.iter_mut().find(|kind| {
-            (&kind.call, kind.args, &kind.program) == (&self.call, self.args, &self.program)
-        });
-        match same {
+        match known.iter_mut().find(|kind| kind.is_kind_of(&self)) {
             Some(kind) => kind.count += self.count,
             None => known.push(self),
         }

@@ -125,6 +125,10 @@ fn runs_share_signals_and_sockets_and_do_not_reach_what_is_above_them() {
     // The init is 1. No signal reaches it, from a run that joined or from the first one.
     let attempt = "kill -9 1 2>/dev/null && echo reached; kill -0 1 2>/dev/null; cat /proc/1/maps \
                    /proc/1/environ 2>/dev/null | head -c1 | wc -c; ls /proc/1/fd 2>/dev/null; true";
+    // What stands above a run that joined is its keeper, as closed as the init.
+    let keeper = "cat /proc/$PPID/maps /proc/$PPID/environ 2> /dev/null | head -c1 | wc -c; \
+                  ls /proc/$PPID/fd 2> /dev/null; cat /proc/$PPID/comm";
+    assert_eq!(stand.sh("a", keeper), "0\nh5i-stage");
     assert_eq!(stand.sh("a", attempt), "0");
     // The twin: its own processes it reaches.
     assert_eq!(stand.sh("a", "cat /proc/$$/maps | head -c1 | wc -c"), "1");
@@ -140,6 +144,27 @@ fn runs_share_signals_and_sockets_and_do_not_reach_what_is_above_them() {
     stand.sh("a", &format!("kill -USR1 {pid}"));
     assert_eq!(first.line(), "got");
     assert_eq!(first.end().code, 5);
+}
+
+#[test]
+fn what_a_run_was_refused_is_told_to_its_own_caller() {
+    let stand = with_box();
+    let mut holder = Going::sh(&stand, "echo here; cat; unshare -U true; unshare -U true; exit 7");
+    assert_eq!(holder.line(), "here");
+    let joined: BoxRun =
+        stand.h5i(&["box", "run", "a", "--json", "--", "unshare", "-r", "true"]).data();
+    assert_eq!((joined.run, joined.denied.len()), (2, 1), "{joined:?}");
+    let clean: BoxRun = stand.ok(&["box", "run", "a", "--json", "--", "true"]).data();
+    assert!(clean.denied.is_empty(), "{clean:?}");
+    let refused: Vec<u64> = records(&stand)
+        .iter()
+        .filter(|r| r["kind"] == "refused-call")
+        .map(|r| r["run"].as_u64().unwrap())
+        .collect();
+    assert_eq!(refused, [2]);
+    let holder = holder.end();
+    assert_eq!(holder.code, 7);
+    assert!(holder.err.contains("unshare ×2"), "{}", holder.err);
 }
 
 #[test]

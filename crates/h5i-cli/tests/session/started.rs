@@ -105,3 +105,37 @@ fn a_live_box_tells_its_runs_and_its_processes() {
     assert_eq!(runs.end().code, 0);
     assert!(stand.ok(&["box", "ls"]).text().contains("idle"));
 }
+
+#[test]
+fn whoever_starts_at_once_starts_one_session() {
+    let stand = Started::new();
+    stand.ok(&["box", "stop", "a"]);
+    let started: usize = std::thread::scope(|scope| {
+        let start = || {
+            let said = stand.ok(&["box", "start", "a", "--json"]);
+            usize::from(said.json()["data"]["started"] == true)
+        };
+        let all: Vec<_> = (0..6).map(|_| scope.spawn(start)).collect();
+        all.into_iter().map(|one| one.join().unwrap()).sum()
+    });
+    assert_eq!(started, 1);
+}
+
+#[test]
+fn a_kept_session_whose_holder_is_killed_can_be_started_again() {
+    let stand = Started::new();
+    let mut runs = Going::sh(&stand, "(setsid sleep 1000 &); echo here; sleep 1000");
+    assert_eq!(runs.line(), "here");
+    let socket = stand.box_dir("a").join("host/control.sock");
+    let reached = std::os::unix::net::UnixStream::connect(socket).unwrap();
+    let holder = rustix::net::sockopt::socket_peercred(&reached).unwrap().pid;
+    let begun = Instant::now();
+    rustix::process::kill_process(holder, rustix::process::Signal::KILL).unwrap();
+    // Every process of the run holds its output.
+    assert_eq!(runs.end().code, 125);
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    stand.ok(&["box", "start", "a"]);
+    assert_eq!(stand.sh("a", "echo again"), "again");
+    let log = records(&stand);
+    assert_eq!(log.iter().filter(|r| r["kind"] == "cut-off").count(), 1, "{log:?}");
+}

@@ -48,6 +48,21 @@ impl SessionHandle {
         found
     }
 
+    /// The run that a process of the box belongs to, by its id inside: the one whose keeper it stands
+    /// below, or the one that has none, where there is one only.
+    #[must_use]
+    pub fn run_of(&self, pid: u32) -> Option<u64> {
+        let roots = self.roots()?;
+        let members = roots.members();
+        let found = members.into_iter().find(|m| processes::inside(m.pid) == Some(pid))?;
+        if found.kept.is_some() {
+            return found.kept;
+        }
+        let state = self.shared.state();
+        let mut unkept = state.runs.iter().filter(|(_, run)| !run.kept && run.end.is_none());
+        unkept.next().map(|(run, _)| *run).filter(|_| unkept.next().is_none())
+    }
+
     /// Processor time of the box's processes, those that have ended included.
     pub fn processor_time(&self) -> Duration {
         processes::processor_time(&self.shared.stage).unwrap_or_default()
