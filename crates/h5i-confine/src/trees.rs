@@ -44,6 +44,11 @@ impl Roots {
 
     /// Every process but the init and the keepers.
     pub(crate) fn members(&self) -> Vec<Member> {
+        self.visit(|_| {})
+    }
+
+    /// Visits each of them before its children are looked up.
+    fn visit(&self, mut meets: impl FnMut(Member)) -> Vec<Member> {
         let mut found = Vec::new();
         let mut seen = BTreeSet::new();
         let mut waiting = vec![(self.init, None)];
@@ -55,7 +60,9 @@ impl Roots {
                 match self.keepers.iter().find(|(_, keeper)| *keeper == pid) {
                     Some((run, _)) => waiting.push((pid, Some(*run))),
                     None => {
-                        found.push(Member { pid, parent, kept });
+                        let member = Member { pid, parent, kept };
+                        meets(member);
+                        found.push(member);
                         waiting.push((pid, kept));
                     }
                 }
@@ -87,28 +94,55 @@ fn hold(member: Member) -> Option<OwnedFd> {
 }
 
 /// Kills what `chosen` says of a box, until nothing of it is left; `false` when something still was
-/// at the end of `patience`. What starts others while it is killed is met in the next round.
+/// at the end of `patience`.
+///
+/// All is stopped first: what starts others while it is killed would have the numbers of the dead for
+/// new ones, as fast as they are given back.
 pub(crate) fn kill(roots: &Roots, chosen: impl Fn(&Member) -> bool, patience: Duration) -> bool {
     let end = Instant::now() + patience;
     loop {
-        let members: Vec<Member> = roots.members().into_iter().filter(|m| chosen(m)).collect();
+        stop_all(roots, &chosen, end);
         let mut held: Vec<OwnedFd> = Vec::new();
-        for member in members {
+        let mut met = false;
+        for member in roots.members().into_iter().filter(|member| chosen(member)) {
             if let Some(fd) = hold(member) {
                 // One that has just ended is as good.
                 pidfd_send_signal(&fd, Signal::KILL).ok();
                 held.push(fd);
+                met = true;
             }
             if held.len() == TOGETHER {
                 wait_for(&std::mem::take(&mut held), end);
             }
         }
-        if held.is_empty() {
+        if !met {
             return true;
         }
         wait_for(&held, end);
         if Instant::now() >= end {
             return false;
+        }
+    }
+}
+
+/// Stops what is chosen, until a round finds nobody who was not met before, or the moment has come.
+/// A process is stopped before its children are looked up, so a second round finds only what was
+/// being forked then.
+fn stop_all(roots: &Roots, chosen: impl Fn(&Member) -> bool, end: Instant) {
+    let mut stopped = BTreeSet::new();
+    loop {
+        let before = stopped.len();
+        roots.visit(|member| {
+            if chosen(&member)
+                && !stopped.contains(&member.pid)
+                && let Some(fd) = hold(member)
+            {
+                pidfd_send_signal(&fd, Signal::STOP).ok();
+                stopped.insert(member.pid);
+            }
+        });
+        if stopped.len() == before || Instant::now() >= end {
+            return;
         }
     }
 }
@@ -126,22 +160,23 @@ fn wait_for(held: &[OwnedFd], end: Instant) {
 /// Patience is less than a second.
 const LONGEST: Duration = Duration::from_millis(999);
 
-/// Sends every member a signal that stops or continues it, until a round finds nobody new. A process
-/// that forks faster than it is found is found through its parent, which is stopped by then.
+/// Sends every process of the box a signal, each before its children are looked up, until a round
+/// finds nobody new; yields how many got it.
 pub(crate) fn signal_all(roots: &Roots, signal: Signal) -> usize {
-    /// A round finds the children of those that the round before stopped.
+    /// What forks all the time is stopped by the first round that meets it; other signals may never
+    /// come to an end.
     const ROUNDS: usize = 100;
     let mut reached = BTreeSet::new();
     for _ in 0..ROUNDS {
         let before = reached.len();
-        for member in roots.members() {
+        roots.visit(|member| {
             if !reached.contains(&member.pid)
                 && let Some(fd) = hold(member)
             {
                 pidfd_send_signal(&fd, signal).ok();
                 reached.insert(member.pid);
             }
-        }
+        });
         if reached.len() == before {
             break;
         }

@@ -22,6 +22,9 @@ const ACCOUNTING: Duration = Duration::from_millis(250);
 /// How long a stopped run's program may take to die before its whole session is ended.
 const GRACE: Duration = Duration::from_millis(500);
 
+/// How long what a stopped run has started may take to die, before its whole session is ended.
+const TREE: Duration = Duration::from_millis(800);
+
 /// A descriptor that the session's owner has watched, and what is done when it can be read.
 pub(crate) struct Watched {
     pub(crate) fd: OwnedFd,
@@ -267,8 +270,9 @@ fn deadlines(shared: &Shared) {
                 run.stop_sent = Some(now);
                 stopped.push((*id, run.kept));
                 if let Some(pidfd) = &run.pidfd {
-                    // One that has just ended by itself is as good.
-                    rustix::process::pidfd_send_signal(pidfd, rustix::process::Signal::KILL).ok();
+                    // The whole group in one call: what forks can't be faster than that. One that has
+                    // just ended by itself is as good.
+                    sys::signal_group(pidfd.as_fd(), libc::SIGKILL).ok();
                 }
             }
             stubborn |= run.stop_sent.is_some_and(|sent| now >= sent + GRACE);
@@ -276,6 +280,10 @@ fn deadlines(shared: &Shared) {
     }
     for (id, kept) in stopped {
         stubborn |= !end_tree(shared, id, kept);
+        // That took its time; the end of the program may be waiting to be heard.
+        if let Some(run) = shared.state().runs.get_mut(&id) {
+            run.stop_sent = Some(Instant::now());
+        }
     }
     if stubborn {
         shared.close(true);
@@ -293,7 +301,7 @@ fn end_tree(shared: &Shared, run: u64, kept: bool) -> bool {
         Roots::of(&shared.stage, &state)
     };
     let chosen = |member: &trees::Member| member.kept == kept.then_some(run);
-    roots.is_none_or(|roots| trees::kill(&roots, chosen, GRACE))
+    roots.is_none_or(|roots| trees::kill(&roots, chosen, TREE))
 }
 
 fn account(shared: &Shared, limits: &Limits) {

@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use h5i_policy::Tier;
 use serde_json::json;
@@ -15,14 +16,16 @@ use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::passing::Foreground;
 use crate::path_error::{Action, PathError};
-use crate::session::{Ending, Host, Presence, end, freeze, presence};
-use crate::store::StoredBox;
+use crate::session::{Ending, Host, Live, Presence, end, freeze, presence};
+use crate::store::{LockError, StoredBox};
 use crate::terminal::Attendance;
 
 /// What the process that keeps a session says once it does.
 const READY: &str = "ready";
 /// What it complains of goes there, in the box's host directory.
 const LOG: &str = "session.log";
+/// How long a box that is neither free nor open is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) fn start(caller: &Caller, args: &SessionArgs) -> Result<Answer, Failure> {
     let stored = find(caller, &args.name)?;
@@ -30,34 +33,35 @@ pub(super) fn start(caller: &Caller, args: &SessionArgs) -> Result<Answer, Failu
         let message = format!("box `{}` has no boundary, and so no session to keep", args.name);
         return Err(Failure::told(Kind::Refused, message).hint("a box of the tier process"));
     }
-    if let Some(answer) = alive(&stored)? {
-        return Ok(answer);
-    }
-    match begin(caller, &stored) {
-        // Somebody else was quicker.
-        Err(failure) if failure.kind == Kind::Busy => match alive(&stored)? {
-            Some(answer) => Ok(answer),
-            None => Err(failure),
-        },
-        Err(failure) => Err(failure),
-        Ok(()) => Answer::new(json!({ "box": args.name, "started": true }), String::new()),
+    let begun = Instant::now();
+    loop {
+        match presence(&stored)? {
+            Presence::Live(live) => return alive(&stored, &live),
+            Presence::Idle => match begin(caller, &stored) {
+                // Somebody else was quicker.
+                Err(failure) if failure.kind == Kind::Busy => {}
+                Err(failure) => return Err(failure),
+                Ok(()) => {
+                    let data = json!({ "box": args.name, "started": true });
+                    return Answer::new(data, String::new());
+                }
+            },
+            Presence::InUse if begun.elapsed() > PATIENCE => return Err(LockError::Busy.into()),
+            // Its holder begins or ends a session, or does something that ends soon.
+            Presence::InUse => std::thread::sleep(Duration::from_millis(5)),
+        }
     }
 }
 
-/// What is told of a box that is alive; `None` when it is not.
-fn alive(stored: &StoredBox) -> Result<Option<Answer>, Failure> {
+/// What is told of a box that is alive.
+fn alive(stored: &StoredBox, live: &Live) -> Result<Answer, Failure> {
     let name = stored.name();
-    match presence(stored)? {
-        Presence::Live(live) if live.started => {
-            let data = json!({ "box": name, "started": false });
-            Ok(Some(Answer::new(data, String::new())?.note(format!("box `{name}` is alive"))))
-        }
-        Presence::Live(_) => {
-            let message = format!("the session of box `{name}` is held by a run, and ends with it");
-            Err(Failure::told(Kind::Busy, message).hint("start it when the run has ended"))
-        }
-        Presence::Idle | Presence::InUse => Ok(None),
+    if live.started {
+        let data = json!({ "box": name, "started": false });
+        return Ok(Answer::new(data, String::new())?.note(format!("box `{name}` is alive")));
     }
+    let message = format!("the session of box `{name}` is held by a run, and ends with it");
+    Err(Failure::told(Kind::Busy, message).hint("start it when the run has ended"))
 }
 
 /// Starts the process that keeps the session, and waits until it does.

@@ -25,6 +25,7 @@ fn create_list_explain_and_remove_have_their_shapes() {
     assert_eq!((made.history.as_str(), made.base.branch.as_str()), (Some("full"), "main"));
     assert!(is_digest(&made.policy) && made.id.len() == 16, "{made:?}");
     let listed: Listed = stand.ok(&["box", "ls", "--json"]).data();
+    assert!(listed.boxes.iter().all(|one| one.session.is_none()), "nothing runs");
     let [one] = &listed.boxes[..] else { panic!("{listed:?}") };
     assert_eq!((&one.name, &one.id, &one.base), (&made.name, &made.id, &made.base));
     assert_eq!(

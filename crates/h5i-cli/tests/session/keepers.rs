@@ -53,6 +53,27 @@ fn a_deadline_of_the_first_run_leaves_the_others_what_is_theirs() {
 }
 
 #[test]
+fn what_forks_as_fast_as_it_can_ends_at_its_deadline_and_alone() {
+    let stand = with_box();
+    let mut holder = Going::waiting(&stand);
+    for script in [
+        "f() { f | f & }; f 2> /dev/null; sleep 1000",
+        "while :; do (setsid sh -c 'sleep 0.01; exec sleep 1000' &) ; done 2> /dev/null",
+    ] {
+        let words = ["box", "run", "a", "--timeout", "1s", "--json", "--", "bash", "-c", script];
+        let said = stand.h5i(&words);
+        let run: crate::shapes::BoxRun = said.data();
+        assert_eq!((run.exit_code, said.code), (124, 124), "{run:?}");
+        holder.type_line("alive");
+        assert_eq!(holder.line(), "alive");
+        let told = stand.ok(&["box", "status", "a", "--json"]).json();
+        let left = told["data"]["session"]["processes"].as_array().unwrap().len();
+        assert_eq!(left, 2, "the holder's two: {told}");
+    }
+    assert_eq!(holder.end().code, 7);
+}
+
+#[test]
 fn a_run_that_kills_its_keeper_ends_the_box() {
     let stand = with_box();
     let holder = Going::waiting(&stand);
