@@ -12,7 +12,7 @@ use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::passing::Foreground;
 use crate::receipt_log::{ReceiptLog, Recorder};
-use crate::session::{Host, Joined, Refused, Seat};
+use crate::session::{Host, Joined, Lifetime, Refused, Seat};
 use crate::store::{BoxLock, Manifest, StoredBox};
 use crate::terminal::Attendance;
 use crate::unconfined;
@@ -147,7 +147,7 @@ impl Ended {
 fn confined(caller: &Caller, errand: &Errand<'_>) -> Result<Finished, Failure> {
     let attendance = errand.output.attendance();
     let box_and_policy = (errand.stored, errand.manifest, errand.policy);
-    let (host, foreground) = Host::open(caller, box_and_policy, |launched| {
+    let (host, foreground) = Host::open(caller, box_and_policy, Lifetime::Runs, |launched| {
         attendance
             .map(|a| Foreground::take(a, |fd, hear| launched.also_watch(fd, hear)))
             .transpose()

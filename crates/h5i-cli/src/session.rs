@@ -21,4 +21,5 @@ pub(crate) use joined::Joined;
 pub(crate) use message::{Live, LiveProcess, LiveRun};
 pub(crate) use overseer::{Ending, Forwarded, Presence, end, freeze, presence};
 pub use refused::Refused;
+pub(crate) use roster::Lifetime;
 pub(crate) use seat::Seat;

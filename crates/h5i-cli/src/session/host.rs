@@ -9,7 +9,7 @@ use h5i_export::Event;
 use h5i_policy::ResolvedPolicy;
 
 use super::control_socket::{self, Before};
-use super::roster::{Place, Roster};
+use super::roster::{Lifetime, Place, Roster};
 use super::service;
 use crate::box_plan;
 use crate::caller::Caller;
@@ -36,6 +36,7 @@ impl Host {
     pub(crate) fn open<T>(
         caller: &Caller,
         (stored, manifest, policy): (&StoredBox, &Manifest, &ResolvedPolicy),
+        lifetime: Lifetime,
         prepare: impl FnOnce(&mut Launched<'_>) -> Result<T, Failure>,
     ) -> Result<(Self, T), Failure> {
         let layout = box_plan::layout_of(&caller.store, stored, manifest)?;
@@ -47,7 +48,7 @@ impl Host {
         // While the stage builds the box. Nothing of the box runs before the log is open.
         let log = ReceiptLog::open(stored)?;
         let recorder = Arc::new(Recorder::new(log, manifest, policy.tier));
-        let roster = Roster::new(Arc::clone(&recorder));
+        let roster = Roster::new(Arc::clone(&recorder), lifetime);
         if listen(stored, &roster, &mut launched)? == Before::Died {
             recorder.cut_off_what_goes_on(stored)?;
         }
@@ -97,7 +98,6 @@ impl Host {
         ready: impl FnOnce() -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         self.handle().wait_ready().map_err(|e| spawn_failure(&SpawnError::Session(e)))?;
-        self.roster.is_started();
         let recorder = Arc::clone(&self.roster.recorder);
         recorder.host(Event::SessionStart { policy: recorder.policy().to_owned() })?;
         ready()?;

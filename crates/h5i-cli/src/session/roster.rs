@@ -12,7 +12,17 @@ use crate::json_bytes::JsonBytes;
 use crate::receipt_log::Recorder;
 use crate::timestamp::Timestamp;
 
-/// The places of one session. It ends when the last one is given up.
+/// How long a session lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lifetime {
+    /// As long as a run has a place in it.
+    Runs,
+    /// Until it is stopped.
+    Started,
+}
+
+/// The places of one session. One that was not started ends when the last one
+/// is given up.
 #[derive(Debug)]
 pub(super) struct Roster {
     pub(super) recorder: Arc<Recorder>,
@@ -36,8 +46,9 @@ struct State {
 pub(super) struct Place(Arc<Roster>);
 
 impl Roster {
-    pub(super) fn new(recorder: Arc<Recorder>) -> Arc<Self> {
-        let (since, state, changed) = (Timestamp::now(), Mutex::default(), Condvar::new());
+    pub(super) fn new(recorder: Arc<Recorder>, lifetime: Lifetime) -> Arc<Self> {
+        let state = State { started: lifetime == Lifetime::Started, ..State::default() };
+        let (since, state, changed) = (Timestamp::now(), Mutex::new(state), Condvar::new());
         Arc::new(Self { recorder, since, state, changed })
     }
 
@@ -74,11 +85,6 @@ impl Roster {
     /// How many have a place.
     pub(super) fn places(&self) -> usize {
         self.state().places
-    }
-
-    /// It was started, and ends when it is stopped.
-    pub(super) fn is_started(&self) {
-        self.state().started = true;
     }
 
     /// Every process is stopped, or not any more.

@@ -16,7 +16,7 @@ use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::passing::Foreground;
 use crate::path_error::{Action, PathError};
-use crate::session::{Ending, Host, Live, Presence, end, freeze, presence};
+use crate::session::{Ending, Host, Lifetime, Live, Presence, end, freeze, presence};
 use crate::store::{LockError, StoredBox};
 use crate::terminal::Attendance;
 
@@ -112,7 +112,8 @@ pub(super) fn hold(caller: &Caller, args: &SessionArgs) -> Result<Answer, Failur
     let policy = frozen_policy(&stored, &manifest)?;
     // Not in the session of a terminal that will be closed.
     rustix::process::setsid().ok();
-    let (host, signals) = Host::open(caller, (&stored, &manifest, &policy), |launched| {
+    let box_and_policy = (&stored, &manifest, &policy);
+    let (host, signals) = Host::open(caller, box_and_policy, Lifetime::Started, |launched| {
         Foreground::take(Attendance::Command, |fd, hear| launched.also_watch(fd, hear))
     })?;
     signals.wait_for_others(host.handle());
