@@ -16,6 +16,7 @@ use h5i_confine::{
 use h5i_policy::Millis;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::net::AddressFamily;
+use rustix::process::{Resource, getrlimit};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGKILL};
 
 use super::control_socket::is_own_user;
@@ -26,8 +27,12 @@ use crate::failure::{Failure, Kind};
 use crate::json_bytes::JsonBytes;
 use crate::running::spawn_failure;
 
-/// Others that are served at once.
+/// Others that are served at once, where descriptors suffice.
 const MOST: usize = 1000;
+/// Descriptors that one of them takes here, and those that the session has anyway, with room for a
+/// start.
+const FOR_EACH: u64 = 6;
+const FOR_ALL: u64 = 40;
 /// How long the programs of a run have to end by themselves once who asked for it is gone.
 const AFTER_HANG_UP: Duration = Duration::from_secs(2);
 
@@ -38,9 +43,14 @@ struct Served;
 
 impl Served {
     fn one() -> Option<Self> {
-        let free = |served: usize| (served < MOST).then_some(served + 1);
+        // Without a descriptor left nobody would be heard any more, not even to be refused.
+        let soft = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let most =
+            usize::try_from(soft.saturating_sub(FOR_ALL) / FOR_EACH).unwrap_or(MOST).min(MOST);
+        let free = |served: usize| (served < most).then_some(served + 1);
         let counted = SERVED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, free);
-        counted.is_ok().then_some(Self)
+        // Made only where it was counted: the drop of one that was not would count another one off.
+        counted.is_ok().then(|| Self)
     }
 }
 

@@ -150,6 +150,48 @@ fn runs_share_signals_and_sockets_and_do_not_reach_what_is_above_them() {
 }
 
 #[test]
+fn a_signal_to_a_joined_caller_is_for_its_run() {
+    let stand = with_box();
+    let holder = Going::waiting(&stand);
+    for (signal, script, code) in [
+        (
+            rustix::process::Signal::TERM,
+            "trap 'exit 9' TERM; echo here; while :; do sleep 1000 & wait; done",
+            9,
+        ),
+        (rustix::process::Signal::INT, "echo here; exec sleep 1000", 130),
+    ] {
+        let mut joined = Going::sh(&stand, script);
+        assert_eq!(joined.line(), "here");
+        joined.signal(signal);
+        let joined = joined.end();
+        assert_eq!(joined.code, code, "{}", joined.err);
+    }
+    assert_eq!(holder.end().code, 7);
+}
+
+#[test]
+fn more_callers_than_descriptors_are_told_that_the_box_is_busy() {
+    let stand = with_box();
+    let mut command = stand.program("sh");
+    // Room for ten others.
+    command.args(["-c", "ulimit -n 100; exec \"$H5I\" box run a -- sh -c 'echo here; cat'"]);
+    let stdio = std::process::Stdio::piped;
+    let mut holder = command.stdin(stdio()).stdout(stdio()).spawn().unwrap();
+    let mut line = [0; 5];
+    std::io::Read::read_exact(holder.stdout.as_mut().unwrap(), &mut line).unwrap();
+    let many: Vec<Going> = (0..10).map(|_| Going::waiting(&stand)).collect();
+    let said = stand.h5i(&["box", "run", "a", "--json", "--", "true"]);
+    assert_eq!((said.code, said.failure().kind.as_str()), (125, "busy"));
+    for one in many {
+        assert_eq!(one.end().code, 7);
+    }
+    stand.sh("a", "true");
+    drop(holder.stdin.take());
+    assert!(holder.wait().unwrap().success());
+}
+
+#[test]
 fn what_a_run_was_refused_is_told_to_its_own_caller() {
     let stand = with_box();
     let mut holder = Going::sh(&stand, "echo here; cat; unshare -U true; unshare -U true; exit 7");
