@@ -6,13 +6,15 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// A program the tests use, and the Debian package that has it.
-const PROGRAMS: [(&str, &str); 14] = [
+const PROGRAMS: [(&str, &str); 16] = [
     ("bwrap", "bubblewrap"),
+    ("ccache", "ccache"),
     ("gdb", "gdb"),
     ("less", "less"),
     ("make", "make"),
     ("node", "nodejs"),
     ("perl", "perl-base"),
+    ("py.test-3", "python3-pytest-xdist"),
     ("python3", "python3"),
     ("setpriv", "util-linux"),
     ("setsid", "util-linux"),

@@ -21,7 +21,7 @@ fn create_list_explain_and_remove_have_their_shapes() {
         (made.name.as_str(), made.tier.as_str(), made.profile.as_str()),
         ("a", "process", "default")
     );
-    assert_eq!((made.network.as_str(), made.workspace.as_str()), ("none", "overlay"));
+    assert_eq!((made.network.as_str(), made.workspace.as_str()), ("none", "checkout"));
     assert_eq!((made.history.as_str(), made.base.branch.as_str()), (Some("full"), "main"));
     assert!(is_digest(&made.policy) && made.id.len() == 16, "{made:?}");
     let listed: Listed = stand.ok(&["box", "ls", "--json"]).data();
@@ -39,7 +39,7 @@ fn create_list_explain_and_remove_have_their_shapes() {
     );
     let told: Explained = stand.ok(&["box", "explain", "a", "--json"]).data();
     assert_eq!((told.name.as_str(), told.answers.len()), ("a", 5));
-    assert_eq!(told.workspace.kind, "overlay");
+    assert_eq!(told.workspace.kind, "checkout");
     assert!(told.answers.iter().all(|a| a.question.ends_with('?') && !a.answer.is_empty()));
     assert!(
         told.steps.len() > 10
@@ -206,8 +206,8 @@ fn status_diff_and_export_have_their_shapes() {
     assert!(told.session.is_none(), "{:?}", told.session);
     assert_eq!((told.tier.as_str(), told.profile.as_str(), told.runs), ("process", "default", 1));
     assert_eq!((told.expires, told.purpose), (None, None));
-    assert_eq!(told.workspace.kind, "overlay");
-    assert_eq!(told.workspace.reason, "tried on this host");
+    assert_eq!(told.workspace.kind, "checkout");
+    assert_eq!(told.workspace.reason, "the base is small");
     assert!(told.created.ends_with('Z'), "{}", told.created);
     let [refused] = &told.refused[..] else { panic!("{:?}", told.refused) };
     assert_eq!((refused.call.as_str(), refused.count), ("unshare", 1));
