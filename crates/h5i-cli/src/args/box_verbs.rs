@@ -20,15 +20,17 @@ pub enum BoxVerb {
     Create(CreateArgs),
     /// Run a command in a box
     ///
-    /// Output and exit code are the command's own; 124 for a spent deadline, 123 for another limit,
+    /// A box that is alive is joined: its commands share files, processes and `localhost`. The first
+    /// one holds the session and returns with the last. Output and exit code are the command's own; 124 for a spent deadline, 123 for another limit,
     /// 125 if h5i could not start it, 126 and 127 as shells have them, and 128 plus the signal's
     /// number.
     Run(RunInArgs),
     /// Work in a box: a shell with a terminal of the box's own
     ///
-    /// The shell is the one of SHELL if the box has it, else bash, else sh. Programs that it leaves in
-    /// the background end with it. The exit code is the shell's own, as that of `run`. With a
-    /// command, that runs instead and has the keyboard, also in a pipeline.
+    /// A box that is alive is joined, as by `run`. The shell is the one of SHELL if the box has it,
+    /// else bash, else sh. Programs that it leaves in the background end with the session, so with it
+    /// where it is alone. The exit code is the shell's own, as that of `run`. With a command, that
+    /// runs instead and has the keyboard, also in a pipeline.
     Shell(ShellArgs),
     /// Keep a box alive without a terminal, for servers that many runs share
     ///

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use h5i_confine::{
@@ -32,7 +32,15 @@ pub(crate) struct Joined {
     kept: KeptHere,
     wall: Mutex<Option<u64>>,
     run: AtomicU64,
-    end: Mutex<Option<End>>,
+    heard: Mutex<Heard>,
+    changed: Condvar,
+}
+
+/// What the holder said since the run goes.
+#[derive(Debug, Default)]
+struct Heard {
+    stopping: bool,
+    end: Option<End>,
 }
 
 /// Why there is no place.
@@ -67,8 +75,9 @@ impl Joined {
             Some((Reply::Entered { output, owner }, _)) => {
                 be_patient(&stream).map_err(NoPlace::Io)?;
                 let kept = KeptHere { output: output.map(Bytes::new), owner };
-                let (sending, wall, run, end) = Default::default();
-                Ok(Self { stream, sending, kept, wall, run, end })
+                let (sending, wall, run, heard) = Default::default();
+                let changed = Condvar::new();
+                Ok(Self { stream, sending, kept, wall, run, heard, changed })
             }
             Some((Reply::Ending, _)) | None => Err(NoPlace::NoSession),
             Some((Reply::Refused(failure), _)) => Err(NoPlace::Refused(Box::new(failure))),
@@ -94,7 +103,7 @@ impl Joined {
 
     /// What the run was refused, once it has ended.
     pub(crate) fn refused(&self) -> Vec<Refused> {
-        lock(&self.end).as_ref().map(|end| end.refused.clone()).unwrap_or_default()
+        lock(&self.heard).end.as_ref().map(|end| end.refused.clone()).unwrap_or_default()
     }
 
     fn ask(&self, request: &Request) -> io::Result<()> {
@@ -151,24 +160,38 @@ impl SessionElsewhere for Joined {
     }
 
     fn signal(&self, signal: i32) -> io::Result<()> {
-        if lock(&self.end).is_some() {
+        if lock(&self.heard).end.is_some() {
             return Err(rustix::io::Errno::SRCH.into());
         }
         self.ask(&Request::Signal { signal })
     }
 
     fn stop(&self, stop: Stop) {
-        // A holder that is gone has taken the run with it.
-        self.ask(&Request::StopForOutput { used: stop.used, allowed: stop.allowed }).ok();
+        if self.ask(&Request::StopForOutput { used: stop.used, allowed: stop.allowed }).is_err() {
+            // A holder that is gone has taken the run with it.
+            return;
+        }
+        // Who carries closes the pipe next, which ends the program as well: it is to be known why.
+        let mut heard = lock(&self.heard);
+        while !heard.stopping && heard.end.is_none() {
+            heard = self.changed.wait(heard).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     fn wait(&self) -> (Outcome, Usage) {
-        let ended = match receive::<Reply>(&self.stream) {
-            Ok(Some((Reply::Ended(end), _))) => end,
-            _ => End::new(Outcome::CutOff, Usage::default(), Vec::new()),
+        let ended = loop {
+            match receive::<Reply>(&self.stream) {
+                Ok(Some((Reply::Stopping, _))) => {
+                    lock(&self.heard).stopping = true;
+                    self.changed.notify_all();
+                }
+                Ok(Some((Reply::Ended(end), _))) => break end,
+                _ => break End::new(Outcome::CutOff, Usage::default(), Vec::new()),
+            }
         };
         let (outcome, usage) = (ended.outcome(), ended.usage());
-        *lock(&self.end) = Some(ended);
+        lock(&self.heard).end = Some(ended);
+        self.changed.notify_all();
         (outcome, usage)
     }
 }

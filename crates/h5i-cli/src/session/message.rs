@@ -50,6 +50,8 @@ pub(super) enum Reply {
     Refused(Failure),
     /// The run goes. With it comes the other side of its terminal, if it has one.
     Started { run: u64, left_ms: Option<u64> },
+    /// The run is being stopped, whatever its program ends of now.
+    Stopping,
     /// The run ended.
     Ended(End),
     /// What the session is.

@@ -277,6 +277,8 @@ impl Other<'_> {
                 }
                 Ok(Some((Request::StopForOutput { used, allowed }, _))) => {
                     run.stop(Stop::output(used, allowed));
+                    // One that is gone by now is met by the next round.
+                    send(stream, &Reply::Stopping, &[]).ok();
                 }
                 _ => *self = Self::gone(run),
             },

@@ -56,6 +56,14 @@ impl Going {
         writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
+    /// Closes its input and yields what it wrote up to the end of that; it may not have ended yet.
+    pub(crate) fn rest(&mut self) -> String {
+        self.stdin = None;
+        let mut out = String::new();
+        self.stdout.read_to_string(&mut out).unwrap();
+        out
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }

@@ -99,8 +99,10 @@ fn a_joined_run_that_writes_too_much_is_stopped_and_the_first_one_is_not() {
 #[test]
 fn the_first_command_waits_for_the_others_and_says_so() {
     let stand = with_box();
-    let first = Going::waiting(&stand);
+    let mut first = Going::waiting(&stand);
     let mut second = Going::waiting(&stand);
+    // Who reads its output, in a pipeline say, has all of it although the command is still there.
+    assert_eq!(first.rest(), "");
     let ends = std::thread::spawn(move || first.end());
     // The first one's end is on record before it waits.
     let over = |r: &serde_json::Value| r["kind"] == "run-end" && r["run"] == 1;
