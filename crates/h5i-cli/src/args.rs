@@ -20,8 +20,8 @@ use crate::failure::{Failure, Kind};
 
 pub use apply::{ApplyArgs, Destination};
 pub use box_verbs::{
-    BoxVerb, CreateArgs, DiffArgs, DiffForm, ExplainArgs, ExportArgs, GcArgs, ListArgs, LogArgs,
-    ProbeArgs, RmArgs, RunInArgs, ShellArgs, StatusArgs,
+    BoxVerb, CreateArgs, DiffArgs, DiffForm, ExplainArgs, ExportArgs, ForwardArgs, GcArgs,
+    ListArgs, LogArgs, ProbeArgs, RmArgs, RunInArgs, SessionArgs, ShellArgs, StatusArgs,
 };
 pub use making::{After, BaseArgs, LayoutArgs, PolicyArgs, RunArgs};
 pub use policy_verbs::{CheckArgs, PolicyDiffArgs, PolicyVerb, ProfileArgs};

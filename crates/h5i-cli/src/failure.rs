@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::shown::Shown;
@@ -17,7 +17,7 @@ use crate::workspace::{
 use crate::{Action, PathError};
 
 /// The kind of a failure: what a program decides by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Kind {
@@ -70,7 +70,7 @@ impl Kind {
 /// A failure as it is told: one sentence, what to do, and facts for programs.
 ///
 /// The person, the JSON and the record get the same sentence.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Failure {
     /// What a program decides by.
@@ -242,7 +242,9 @@ impl From<FindError> for Failure {
 impl From<LockError> for Failure {
     fn from(e: LockError) -> Self {
         match e {
-            LockError::Busy => Self::new(Kind::Busy, &e).hint("wait for its run to end"),
+            LockError::Busy => {
+                Self::new(Kind::Busy, &e).hint("wait for its runs to end, or h5i box stop it")
+            }
             LockError::Io(e) => e.into(),
         }
     }
@@ -251,7 +253,9 @@ impl From<LockError> for Failure {
 impl From<RemoveError> for Failure {
     fn from(e: RemoveError) -> Self {
         match e {
-            RemoveError::Busy => Self::new(Kind::Busy, &e).hint("wait for its run to end"),
+            RemoveError::Busy => {
+                Self::new(Kind::Busy, &e).hint("wait for its runs to end, or h5i box stop it")
+            }
             RemoveError::Left(_) => Self::new(Kind::Io, &e).hint("h5i box gc"),
             RemoveError::Io(e) => e.into(),
         }

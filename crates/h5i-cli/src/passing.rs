@@ -4,10 +4,11 @@ mod attendant;
 mod forwarding;
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, Mutex};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use h5i_confine::{Command, Launched, Run, SpawnError, Stdio};
+use h5i_confine::{Command, Run, SessionHandle, SpawnError, Stdio};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::termios::isatty;
 
 use crate::failure::Failure;
@@ -16,11 +17,14 @@ use crate::terminal::{Attendance, CallerTerminal, Grip, Keyboard, LineEnds};
 use attendant::Attendant;
 use forwarding::{Forwarding, Recipient};
 
+/// Hears what there is to read.
+type Hear = Box<dyn FnMut() + Send>;
+
 /// The caller's terminal and signals, held for a run from before its start: a signal that comes with
 /// the first output is for the command. Dropping it gives the terminal back.
 pub(crate) struct Foreground {
     to: Arc<Mutex<Recipient>>,
-    terminal: Option<Closing>,
+    terminal: Mutex<Option<Closing>>,
 }
 
 impl Foreground {
@@ -29,22 +33,50 @@ impl Foreground {
     /// # Errors
     /// A failure that says what the terminal or the signals refused.
     pub(crate) fn take(
-        launched: &mut Launched<'_>,
         attendance: Attendance,
+        watch: impl FnOnce(OwnedFd, Hear),
     ) -> Result<Self, Failure> {
         let (mut forwarding, told) = Forwarding::start().map_err(terminal_failure)?;
         let to = forwarding.recipient();
-        launched.also_watch(told, move || forwarding.forward());
+        watch(told, Box::new(move || forwarding.forward()));
         let terminal = CallerTerminal::find(attendance).map_err(terminal_failure)?;
-        Ok(Self { to, terminal: terminal.map(|terminal| Closing(Arc::new(terminal))) })
+        let terminal = terminal.map(|terminal| Closing(Arc::new(terminal)));
+        Ok(Self { to, terminal: Mutex::new(terminal) })
+    }
+
+    /// Takes them in a process without a session: signals are heard by a thread of their own.
+    ///
+    /// # Errors
+    /// As [`Foreground::take`].
+    pub(crate) fn take_alone(attendance: Attendance) -> Result<Self, Failure> {
+        let mut started = Ok(());
+        let taken = Self::take(attendance, |told, mut hear| {
+            let listen = move || {
+                let wait = || poll(&mut [PollFd::new(&told, PollFlags::IN)], None);
+                while rustix::io::retry_on_intr(wait).is_ok() {
+                    hear();
+                }
+            };
+            let thread = std::thread::Builder::new().name("h5i-signals".to_owned());
+            started = thread.stack_size(128 * 1024).spawn(listen).map(drop);
+        })?;
+        started.map_err(terminal_failure)?;
+        Ok(taken)
+    }
+
+    /// The run has ended and others of its session have not: signals that end a program end the
+    /// session from here on, and others leave it alone.
+    pub(crate) fn wait_for_others(&self, session: SessionHandle) {
+        Recipient::others_go_on(&self.to, session);
     }
 
     /// Passes bytes, signals and the terminal through until the run ends.
     ///
     /// # Errors
     /// A failure when nothing was run.
-    pub(crate) fn pass(self, command: &mut Command<'_>) -> Result<Ended, Failure> {
-        let terminal = self.terminal.as_ref().map(|closing| &closing.0);
+    pub(crate) fn pass(&self, command: &mut Command<'_>) -> Result<Ended, Failure> {
+        let taken = self.terminal.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let terminal = taken.as_ref().map(|closing| &closing.0);
         if let Some(terminal) = terminal {
             prepare(command, terminal).map_err(terminal_failure)?;
         }

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 
 use h5i_confine::{self as confine, ProcessEnd, Seen};
 use h5i_export::{Argv, ByteText, Event, Unread};
+use serde::{Deserialize, Serialize};
 
-/// Arguments of programs that are kept in full in one session, in bytes; a box that starts programs
+use crate::json_bytes::JsonBytes;
+
+/// Arguments of programs that are kept in full in one run, in bytes; a box that starts programs
 /// for ever with arguments as long as may be would fill the host's disk with them.
 const IN_FULL: usize = 64 << 20;
 /// Bytes of the arguments of each program after that.
@@ -15,7 +18,7 @@ const NAMES: usize = 1024;
 /// Names that a line has room for.
 const TOLD: usize = 4;
 
-/// The programs of a session, counted by name.
+/// The programs of a run, counted by name.
 #[derive(Clone, Debug, Default)]
 pub struct Programs {
     /// By the last part of the path as it was asked for: how many, and which process was the first.
@@ -27,39 +30,58 @@ pub struct Programs {
     asked: BTreeMap<u64, Vec<u8>>,
 }
 
-impl Programs {
-    /// How many programs ran; those that ended before they were seen among them.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.total
-    }
-
+/// How many programs ran, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tally {
+    /// How many; those that ended before they were seen among them.
+    pub total: u64,
     /// The most frequent names first, of equal ones the one that came first.
-    #[must_use]
-    pub fn by_count(&self) -> Vec<(&[u8], u64)> {
-        let mut all: Vec<(&[u8], (u64, u64))> =
-            self.names.iter().map(|(name, count)| (name.as_slice(), *count)).collect();
-        all.sort_by_key(|(_, (count, first))| (std::cmp::Reverse(*count), *first));
-        all.into_iter().map(|(name, (count, _))| (name, count)).collect()
-    }
+    pub names: Vec<Named>,
+}
 
+/// How many programs of a name there were.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Named {
+    /// The last part of the path that was asked for.
+    pub name: JsonBytes,
+    /// How many.
+    pub count: u64,
+}
+
+impl Tally {
     /// `143 programs (node ×97, sh ×31, npm, node-gyp, …)`
     #[must_use]
     pub fn summary(&self) -> String {
-        let names = self.by_count();
-        let mut words: Vec<String> = names
+        let shown = |named: &Named| crate::shown::Shown::bytes(&named.name.0).to_string();
+        let mut words: Vec<String> = self
+            .names
             .iter()
             .take(TOLD)
-            .map(|(name, count)| match count {
-                1 => crate::shown::Shown::bytes(name).to_string(),
-                count => format!("{} ×{count}", crate::shown::Shown::bytes(name)),
+            .map(|named| match named.count {
+                1 => shown(named),
+                count => format!("{} ×{count}", shown(named)),
             })
             .collect();
-        if names.len() > TOLD {
+        if self.names.len() > TOLD {
             words.push("…".to_owned());
         }
         let noun = if self.total == 1 { "program" } else { "programs" };
         format!("{} {noun} ({})", self.total, words.join(", "))
+    }
+}
+
+impl Programs {
+    /// How many of which there were.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        let mut all: Vec<(&[u8], (u64, u64))> =
+            self.names.iter().map(|(name, count)| (name.as_slice(), *count)).collect();
+        all.sort_by_key(|(_, (count, first))| (std::cmp::Reverse(*count), *first));
+        let named =
+            |(name, (count, _)): (&[u8], _)| Named { name: JsonBytes(name.to_vec()), count };
+        Tally { total: self.total, names: all.into_iter().map(named).collect() }
     }
 
     /// An attempt's record.

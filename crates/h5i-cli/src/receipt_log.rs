@@ -1,20 +1,25 @@
 //! The receipt log of a box, and how the events of its sessions become records.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use h5i_confine::{self as confine, EventSink, SinkClosed, WORKSPACE};
+use h5i_confine::{self as confine, EventSink, SessionHandle, SinkClosed, WORKSPACE};
 use h5i_export::{
     Argv, ByteText, Digest, Event, Lane, LogReader, LogWriter, Opened, Outcome, Record, Timestamp,
 };
 
+use h5i_policy::Tier;
+
 use crate::failure::{Failure, Kind};
 use crate::log_sync::LogSync;
 use crate::path_error::{Action, PathError};
-use crate::program_record::Programs;
+use crate::program_record::{Programs, Tally};
+use crate::session::Refused;
 use crate::store::{Manifest, StoredBox};
 
 /// The log's name in the box's host directory.
@@ -29,19 +34,6 @@ pub struct ReceiptLog {
     runs: PathBuf,
     /// What was found on opening.
     pub opened: Opened,
-}
-
-/// What a run's first record says of it.
-#[derive(Clone, Debug)]
-pub struct RunFacts {
-    /// Number of the run in its box, from 1.
-    pub number: u64,
-    /// Its command and arguments.
-    pub argv: Vec<std::ffi::OsString>,
-    /// The tier.
-    pub tier: String,
-    /// Digest of the policy that holds.
-    pub policy: String,
 }
 
 impl ReceiptLog {
@@ -169,78 +161,145 @@ pub fn records(
     Ok(LogReader::new(BufReader::new(file)))
 }
 
-/// Turns the events of a session with one run into records, and keeps what was refused for the
-/// summary.
+/// Turns the events of a session into records, and keeps what was refused for the summaries.
 #[derive(Debug)]
 pub struct Recorder {
     log: ReceiptLog,
-    run: RunFacts,
-    refused: Mutex<Vec<confine::RefusedCall>>,
-    programs: Mutex<Programs>,
+    tier: Tier,
+    policy: String,
+    runs: Mutex<BTreeMap<u64, Going>>,
+    /// Programs of runs that are over, and those of which nobody knows whose they are.
+    others: Mutex<Programs>,
+    session: OnceLock<SessionHandle>,
     sync: Mutex<LogSync>,
 }
 
+/// A run that goes.
+#[derive(Debug)]
+struct Going {
+    argv: Vec<OsString>,
+    since: Timestamp,
+    refused: Vec<Refused>,
+    programs: Programs,
+}
+
+/// What a run did, as far as it is told at its end.
+#[derive(Clone, Debug, Default)]
+pub struct Deeds {
+    /// What it was refused; equal ones counted together.
+    pub refused: Vec<Refused>,
+    /// The programs that ran.
+    pub programs: Tally,
+}
+
 impl Recorder {
-    /// Records into `log` for this run.
+    /// Records into `log` for a session of this box.
     #[must_use]
-    pub fn new(log: ReceiptLog, run: RunFacts) -> Self {
+    pub fn new(log: ReceiptLog, manifest: &Manifest, tier: Tier) -> Self {
+        let policy = manifest.policy_digest.to_string();
         let sync = Mutex::new(LogSync::new(log.file()));
-        Self { log, run, refused: Mutex::default(), programs: Mutex::default(), sync }
+        let (runs, others, session) = Default::default();
+        Self { log, tier, policy, runs, others, session, sync }
     }
 
-    /// The log.
+    /// Takes the next number for a run of this command.
+    ///
+    /// # Errors
+    /// As [`ReceiptLog::next_run`].
+    pub fn admit(&self, argv: Vec<OsString>) -> Result<u64, Failure> {
+        let mut runs = self.runs();
+        let number = self.log.next_run()?;
+        let (since, refused, programs) = (Timestamp::now(), Vec::new(), Programs::default());
+        runs.insert(number, Going { argv, since, refused, programs });
+        Ok(number)
+    }
+
+    /// A run is over: yields what it did.
+    pub fn leave(&self, run: u64) -> Deeds {
+        let deeds =
+            |going: Going| Deeds { refused: going.refused, programs: going.programs.tally() };
+        self.runs().remove(&run).map(deeds).unwrap_or_default()
+    }
+
+    fn of_program(
+        &self,
+        run: u64,
+        make: impl FnOnce(&mut Programs) -> Event,
+    ) -> Result<(), Failure> {
+        let event = match self.runs().get_mut(&run) {
+            Some(going) => make(&mut going.programs),
+            None => make(&mut self.others.lock().unwrap_or_else(PoisonError::into_inner)),
+        };
+        self.log.append(Lane::Kernel, (run != 0).then_some(run), event).map(drop)
+    }
+
+    /// The runs that go: number, command, and since when in milliseconds of Unix time.
     #[must_use]
-    pub fn log(&self) -> &ReceiptLog {
-        &self.log
+    pub fn going(&self) -> Vec<(u64, Vec<OsString>, u64)> {
+        let told = |(run, going): (&u64, &Going)| {
+            (*run, going.argv.clone(), going.since.unix_micros() / 1000)
+        };
+        self.runs().iter().map(told).collect()
     }
 
-    /// Number of the run in its box.
-    #[must_use]
-    pub fn run(&self) -> u64 {
-        self.run.number
+    /// Records what the host did to the session.
+    ///
+    /// # Errors
+    /// As [`ReceiptLog::append`].
+    pub fn host(&self, event: Event) -> Result<(), Failure> {
+        self.log.append(Lane::Host, None, event).map(drop)
     }
 
-    /// The programs so far.
-    #[must_use]
-    pub fn programs(&self) -> Programs {
-        self.programs.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn of_kernel(&self, make: impl FnOnce(&mut Programs) -> Event) -> Result<(), Failure> {
-        let event = make(&mut self.programs.lock().unwrap_or_else(PoisonError::into_inner));
-        self.log.append(Lane::Kernel, Some(self.run.number), event).map(drop)
-    }
-
-    /// What was refused so far; equal ones counted together.
-    #[must_use]
-    pub fn refused(&self) -> Vec<confine::RefusedCall> {
-        let mut merged: Vec<confine::RefusedCall> = Vec::new();
-        for call in self.refused.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            let known = merged.iter_mut().find(|known| {
-                (known.nr, known.args, &known.program) == (call.nr, call.args, &call.program)
-            });
-            match known {
-                Some(known) => known.count += call.count,
-                None => merged.push(call.clone()),
+    /// Says that the runs without an end on record had none: who held their session died.
+    ///
+    /// # Errors
+    /// As [`ReceiptLog::append`].
+    pub(crate) fn cut_off_what_goes_on(&self, stored: &StoredBox) -> Result<(), Failure> {
+        let mut open = BTreeSet::new();
+        for line in records(&stored.host_dir())?.map_while(Result::ok) {
+            match (line.record.event, line.record.run) {
+                (Event::RunStart { .. }, Some(run)) => drop(open.insert(run)),
+                (Event::RunEnd { .. }, Some(run)) => drop(open.remove(&run)),
+                (Event::CutOff { .. }, _) => open.clear(),
+                _ => {}
             }
         }
-        merged
+        if open.is_empty() {
+            Ok(())
+        } else {
+            self.host(Event::CutOff { torn_bytes: 0, torn: None })
+        }
+    }
+
+    /// A remark of the host.
+    ///
+    /// # Errors
+    /// As [`ReceiptLog::append`].
+    pub fn note(&self, text: &str) -> Result<(), Failure> {
+        self.host(Event::Note { text: ByteText::new(text.as_bytes()) })
+    }
+
+    /// The digest of the policy that holds.
+    #[must_use]
+    pub fn policy(&self) -> &str {
+        &self.policy
     }
 
     /// The record of a run's start.
     ///
     /// # Errors
     /// As [`ReceiptLog::append`].
-    pub fn run_starts(&self) -> Result<(), Failure> {
-        let argv = Argv::bounded(self.run.argv.iter().map(|arg| arg.as_bytes()));
+    pub fn run_starts(&self, run: u64) -> Result<(), Failure> {
+        let argv = self.runs().get(&run).map(|going| going.argv.clone()).unwrap_or_default();
+        let argv = Argv::bounded(argv.iter().map(|arg| arg.as_bytes()));
         let event = Event::RunStart {
             argv: argv.argv,
             argv_cut: argv.cut,
             cwd: ByteText::new(WORKSPACE.as_bytes()),
-            tier: self.run.tier.clone(),
-            policy: self.run.policy.clone(),
+            tier: self.tier.to_string(),
+            policy: self.policy.clone(),
         };
-        self.log.append(Lane::Host, Some(self.run.number), event).map(drop)
+        self.log.append(Lane::Host, Some(run), event).map(drop)
     }
 
     /// The record of a run's end.
@@ -249,27 +308,57 @@ impl Recorder {
     /// As [`ReceiptLog::append`].
     pub fn run_ends(
         &self,
+        run: u64,
         outcome: confine::Outcome,
         usage: confine::Usage,
     ) -> Result<(), Failure> {
-        let event = end_event(outcome, usage);
-        self.log.append(Lane::Host, Some(self.run.number), event).map(drop)
+        self.log.append(Lane::Host, Some(run), end_event(outcome, usage)).map(drop)
+    }
+
+    /// From here on a refusal among several runs is looked up here.
+    pub(crate) fn tells_runs_apart(&self, session: SessionHandle) {
+        // There is one session in a recorder's life.
+        self.session.set(session).ok();
+    }
+
+    /// A refusal is of the run that goes alone, of the one that its process belongs to, or, where that
+    /// is gone, of one that was refused the same before.
+    fn refused(&self, call: &confine::RefusedCall) -> Result<(), Failure> {
+        let alone = {
+            let runs = self.runs();
+            runs.keys().next().copied().filter(|_| runs.len() == 1)
+        };
+        let refused = Refused::from(call);
+        let run = alone.or_else(|| self.session.get()?.run_of(call.pid)).or_else(|| {
+            let same = |going: &Going| going.refused.iter().any(|kind| kind.is_kind_of(&refused));
+            self.runs().iter().find(|(_, going)| same(going)).map(|(run, _)| *run)
+        });
+        if let (Some(run), mut runs) = (run, self.runs())
+            && let Some(going) = runs.get_mut(&run)
+        {
+            refused.count_among(&mut going.refused);
+        }
+        self.log.append(Lane::Kernel, run, refused_event(call)).map(drop)
+    }
+
+    fn runs(&self) -> MutexGuard<'_, BTreeMap<u64, Going>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl EventSink for Recorder {
     fn event(&self, event: confine::Event) -> Result<(), SinkClosed> {
         let recorded = match event {
-            confine::Event::RunStarting { .. } => self.run_starts(),
-            confine::Event::RunEnded { outcome, usage, .. } => self.run_ends(outcome, usage),
-            confine::Event::RefusedCall(call) => {
-                let event = refused_event(&call);
-                self.refused.lock().unwrap_or_else(PoisonError::into_inner).push(call);
-                self.log.append(Lane::Kernel, Some(self.run.number), event).map(drop)
+            confine::Event::RunStarting { run } => self.run_starts(run),
+            confine::Event::RunEnded { run, outcome, usage } => self.run_ends(run, outcome, usage),
+            confine::Event::RefusedCall(call) => self.refused(&call),
+            confine::Event::ExecAttempt(attempt) => {
+                self.of_program(attempt.run, |all| all.attempt(&attempt))
             }
-            confine::Event::ExecAttempt(attempt) => self.of_kernel(|all| all.attempt(&attempt)),
-            confine::Event::Exec(exec) => self.of_kernel(|all| all.exec(&exec)),
-            confine::Event::ProcessEnded(ended) => self.of_kernel(|all| all.end(&ended)),
+            confine::Event::Exec(exec) => self.of_program(exec.run, |all| all.exec(&exec)),
+            confine::Event::ProcessEnded(ended) => {
+                self.of_program(ended.run, |all| all.end(&ended))
+            }
             _ => return Ok(()),
         };
         self.sync.lock().unwrap_or_else(PoisonError::into_inner).written();

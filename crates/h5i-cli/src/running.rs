@@ -2,12 +2,8 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::sync::Arc;
 
-use h5i_confine::{
-    Ahead, Command, EventSink, Outcome, Output, PlanError, RefusedCall, SpawnError, StartError,
-    Usage,
-};
+use h5i_confine::{Command, Outcome, Output, PlanError, SpawnError, StartError, Usage};
 use h5i_policy::{Millis, ResolvedPolicy, Tier};
 
 use crate::args::Assignment;
@@ -15,8 +11,9 @@ use crate::box_plan;
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::passing::Foreground;
-use crate::program_record::Programs;
-use crate::receipt_log::{ReceiptLog, Recorder, RunFacts};
+use crate::program_record::Tally;
+use crate::receipt_log::{Deeds, ReceiptLog, Recorder};
+use crate::session::{Host, Joined, Lifetime, Refused, Seat};
 use crate::store::{BoxLock, Manifest, StoredBox};
 use crate::terminal::Attendance;
 use crate::unconfined;
@@ -51,6 +48,16 @@ pub enum Capture {
     Collect,
 }
 
+impl Capture {
+    fn attendance(self) -> Option<Attendance> {
+        match self {
+            Self::Pass => Some(Attendance::Command),
+            Self::Converse => Some(Attendance::Conversation),
+            Self::Collect => None,
+        }
+    }
+}
+
 /// What came of a run.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -66,9 +73,9 @@ pub struct Finished {
     /// What it wrote to standard error, where that was collected.
     pub stderr: Vec<u8>,
     /// What was refused.
-    pub refused: Vec<RefusedCall>,
+    pub refused: Vec<Refused>,
     /// The programs that ran.
-    pub programs: Programs,
+    pub programs: Tally,
     /// Why output could not be delivered to the caller, where that failed.
     pub undelivered: Option<io::Error>,
 }
@@ -87,34 +94,34 @@ impl Finished {
     }
 }
 
+/// Runs a command in a box, in the place that was taken.
+///
+/// # Errors
+/// A failure when nothing was run; its exit code is 125, 126 or 127 by [`spawn_exit_code`].
+pub(crate) fn run_at(
+    caller: &Caller,
+    errand: &Errand<'_>,
+    seat: &Seat,
+) -> Result<Finished, Failure> {
+    match seat {
+        Seat::First(lock) => run(caller, errand, lock),
+        Seat::Joined(joined) => join(caller, errand, joined),
+    }
+}
+
 /// Runs a command in a box. The caller holds the box's lock.
 ///
 /// # Errors
 /// A failure when nothing was run; its exit code is 125, 126 or 127 by [`spawn_exit_code`].
 pub fn run(caller: &Caller, errand: &Errand<'_>, _lock: &BoxLock) -> Result<Finished, Failure> {
     if errand.policy.tier == Tier::Workspace {
-        let recorder = Arc::new(recorder(errand)?);
-        let ended = unconfined::run(caller, errand, &recorder)?;
-        return Ok(finished(&recorder, ended));
+        let log = ReceiptLog::open(errand.stored)?;
+        let recorder = Recorder::new(log, errand.manifest, errand.policy.tier);
+        let number = recorder.admit(errand.command.to_vec())?;
+        let ended = unconfined::run(caller, errand, (number, &recorder))?;
+        return Ok(ended.finished(number, recorder.leave(number)));
     }
     confined(caller, errand)
-}
-
-fn recorder(errand: &Errand<'_>) -> Result<Recorder, Failure> {
-    let log = ReceiptLog::open(errand.stored)?;
-    let facts = RunFacts {
-        number: log.next_run()?,
-        argv: errand.command.to_vec(),
-        tier: errand.policy.tier.to_string(),
-        policy: errand.manifest.policy_digest.to_string(),
-    };
-    Ok(Recorder::new(log, facts))
-}
-
-fn finished(recorder: &Recorder, ended: Ended) -> Finished {
-    let Ended { outcome, usage, stdout, stderr, undelivered } = ended;
-    let (run, refused, programs) = (recorder.run(), recorder.refused(), recorder.programs());
-    Finished { run, outcome, usage, stdout, stderr, refused, programs, undelivered }
 }
 
 /// How a run ended, before its records are looked at.
@@ -132,38 +139,84 @@ impl Ended {
     pub(crate) fn new(outcome: Outcome, usage: Usage) -> Self {
         Self { outcome, usage, stdout: Vec::new(), stderr: Vec::new(), undelivered: None }
     }
+
+    fn finished(self, run: u64, deeds: Deeds) -> Finished {
+        let Self { outcome, usage, stdout, stderr, undelivered } = self;
+        let Deeds { refused, programs } = deeds;
+        Finished { run, outcome, usage, stdout, stderr, refused, programs, undelivered }
+    }
 }
 
+/// Begins the session, in which others may join, and ends it with its last run.
 fn confined(caller: &Caller, errand: &Errand<'_>) -> Result<Finished, Failure> {
-    let mut policy = errand.policy.clone();
-    policy.limits.wall = tighter(policy.limits.wall, errand.timeout);
-    let layout = box_plan::layout_of(&caller.store, errand.stored, errand.manifest)?;
-    // The stage's first steps are the same whatever the plan; a plan that is refused ends them.
-    let ahead = Ahead::start(&policy, &layout);
-    let plan = box_plan::plan(&policy, &layout)?;
-    let started = |e| spawn_failure(&SpawnError::Session(e));
-    let mut launched = plan.launch(Some(ahead.map_err(started)?)).map_err(started)?;
-    // While the stage builds the box. Nothing of the box runs before the log is open.
-    let recorder = Arc::new(recorder(errand)?);
-    let foreground = match errand.output {
-        Capture::Pass => Some(Foreground::take(&mut launched, Attendance::Command)?),
-        Capture::Converse => Some(Foreground::take(&mut launched, Attendance::Conversation)?),
-        Capture::Collect => None,
-    };
-    let sink: Arc<dyn EventSink> = Arc::<Recorder>::clone(&recorder);
-    let session = launched.session(sink).map_err(started)?;
+    let attendance = errand.output.attendance();
+    let box_and_policy = (errand.stored, errand.manifest, errand.policy);
+    let (host, foreground) = Host::open(caller, box_and_policy, Lifetime::Runs, |launched| {
+        attendance
+            .map(|a| Foreground::take(a, |fd, hear| launched.also_watch(fd, hear)))
+            .transpose()
+    })?;
+    let (number, mut command) = host.command(errand.command)?;
+    environment(&mut command, caller, errand);
+    if let Some(wall) = errand.timeout {
+        command.wall(wall);
+    }
+    let ended = pass(&mut command, foreground.as_ref());
+    let refused = host.recorder().leave(number);
+    let session = host.handle();
+    host.end(|others| {
+        if let Some(foreground) = &foreground {
+            foreground.wait_for_others(session);
+        }
+        crate::command_line::say(&others_go_on(errand.stored, others));
+        if attendance.is_some() {
+            let_go_of_output();
+        }
+    });
+    Ok(ended?.finished(number, refused))
+}
+
+/// Has the session of another process run it.
+fn join(
+    caller: &Caller,
+    errand: &Errand<'_>,
+    joined: &std::sync::Arc<Joined>,
+) -> Result<Finished, Failure> {
+    let foreground = errand.output.attendance().map(Foreground::take_alone).transpose()?;
     let [program, args @ ..] = errand.command else {
         return Err(Failure::told(Kind::Usage, "no command was given"));
     };
-    let mut command = session.command(program);
+    let mut command = joined.command(program, errand.timeout);
     command.args(args);
-    environment(&mut command, caller, errand, &policy);
-    let ended = match foreground {
-        None => collect(&mut command),
-        Some(foreground) => foreground.pass(&mut command),
-    };
-    session.end();
-    Ok(finished(&recorder, ended?))
+    environment(&mut command, caller, errand);
+    let ended = pass(&mut command, foreground.as_ref())?;
+    Ok(ended.finished(joined.run(), joined.deeds()))
+}
+
+fn pass(command: &mut Command<'_>, foreground: Option<&Foreground>) -> Result<Ended, Failure> {
+    match foreground {
+        None => collect(command),
+        Some(foreground) => foreground.pass(command),
+    }
+}
+
+/// Whoever reads the command's output, in a pipeline say, has had all of it.
+fn let_go_of_output() {
+    let null = std::fs::File::options().read(true).write(true).open("/dev/null");
+    // With nothing to put there, they wait for the end of this process.
+    if let Ok(null) = null {
+        rustix::stdio::dup2_stdout(&null).ok();
+        rustix::stdio::dup2_stdin(&null).ok();
+    }
+}
+
+fn others_go_on(stored: &StoredBox, others: usize) -> String {
+    let (runs, go) = if others == 1 { ("run", "goes") } else { ("runs", "go") };
+    format!(
+        "the command has ended; {others} other {runs} in the session of box `{}` {go} on, and this \
+         process holds it (^C ends them)",
+        stored.name()
+    )
 }
 
 fn collect(command: &mut Command<'_>) -> Result<Ended, Failure> {
@@ -174,12 +227,8 @@ fn collect(command: &mut Command<'_>) -> Result<Ended, Failure> {
 
 /// The environment of a run: the policy's, what it passes on, language and terminal, and what was
 /// asked for this run.
-fn environment(
-    command: &mut Command<'_>,
-    caller: &Caller,
-    errand: &Errand<'_>,
-    policy: &ResolvedPolicy,
-) {
+fn environment(command: &mut Command<'_>, caller: &Caller, errand: &Errand<'_>) {
+    let policy = errand.policy;
     for (name, value) in caller.surroundings.locale() {
         set_unless_set(command, policy, name, value);
     }
@@ -217,6 +266,10 @@ pub(crate) fn spawn_failure(error: &SpawnError) -> Failure {
         SpawnError::NotExecutable { .. } => Failure::new(Kind::Refused, error)
             .hint("name a program; a script needs its execute bit, or its interpreter before it"),
         SpawnError::Nul { .. } => Failure::new(Kind::Usage, error),
+        SpawnError::Elsewhere(told) => match told.downcast_ref::<Failure>() {
+            Some(failure) => failure.clone(),
+            None => Failure::new(Kind::Io, error),
+        },
         SpawnError::Session(StartError::Step { step, .. }) => {
             Failure::new(Kind::Unavailable, error)
                 .hint("h5i box probe")

@@ -26,7 +26,7 @@ use crate::workspace::Workspace;
 pub(crate) fn run(
     caller: &Caller,
     errand: &Errand<'_>,
-    recorder: &Recorder,
+    (run, recorder): (u64, &Recorder),
 ) -> Result<Ended, Failure> {
     let [program, args @ ..] = errand.command else {
         return Err(Failure::told(Kind::Usage, "no command was given"));
@@ -57,7 +57,7 @@ pub(crate) fn run(
     }
     let keys = standing.leave_keys_to_the_run();
     keys.map_err(|e| Failure::told(Kind::Io, format!("cannot handle signals: {e}")))?;
-    recorder.run_starts()?;
+    recorder.run_starts(run)?;
     let started = Instant::now();
     let mut child = command.spawn().map_err(|e| {
         let name = crate::shown::Shown::bytes(program.as_encoded_bytes());
@@ -79,7 +79,7 @@ pub(crate) fn run(
         readers.map(|reader| reader.and_then(|r| r.join().ok()).unwrap_or_default());
     let mut usage = Usage::default();
     usage.wall = started.elapsed();
-    recorder.run_ends(outcome, usage)?;
+    recorder.run_ends(run, outcome, usage)?;
     Ok(Ended { stdout, stderr, ..Ended::new(outcome, usage) })
 }
 

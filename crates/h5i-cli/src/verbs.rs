@@ -6,14 +6,17 @@ mod create;
 mod diff;
 mod explain;
 mod export;
+mod forward;
 mod housekeeping;
 mod listing;
+mod live;
 mod log;
 mod one_shot;
 mod policy;
 mod probe;
 mod receipt;
 mod run;
+mod session;
 mod shell;
 mod status;
 mod summary;
@@ -95,6 +98,13 @@ pub(crate) fn perform(cli: &Cli) -> Result<Answer, Refusal> {
             BoxVerb::Create(args) => create::create(&caller()?, args)?,
             BoxVerb::Run(args) => run::run(&caller()?, args)?,
             BoxVerb::Shell(args) => shell::shell(&caller()?, args)?,
+            BoxVerb::Start(args) => session::start(&caller()?, args)?,
+            BoxVerb::Stop(args) => session::stop(&caller()?, args)?,
+            BoxVerb::Forward(args) => forward::forward(&caller()?, args)?,
+            BoxVerb::Freeze(args) => session::freeze_or_thaw(&caller()?, args, true)?,
+            BoxVerb::Thaw(args) => session::freeze_or_thaw(&caller()?, args, false)?,
+            BoxVerb::Kill(args) => session::kill(&caller()?, args)?,
+            BoxVerb::Hold(args) => session::hold(&caller()?, args)?,
             BoxVerb::Ls(args) => listing::list(&caller()?, args)?,
             BoxVerb::Status(args) => status::status(&caller()?, args)?,
             BoxVerb::Log(args) => log::log(&caller()?, args)?,

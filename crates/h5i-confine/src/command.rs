@@ -9,15 +9,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use h5i_policy::Millis;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
+use crate::elsewhere::{KeptHere, SessionElsewhere};
 use crate::error::SpawnError;
 use crate::event::EventSink;
 use crate::layout::WORKSPACE;
 use crate::outcome::{Outcome, Usage};
 use crate::plan::{Plan, RunDefaults};
 use crate::run::{self, Run};
-use crate::session::Session;
+use crate::session::Shared;
 use crate::terminal_modes::TerminalModes;
 
 /// Where a run's input comes from or its output goes to.
@@ -35,6 +37,9 @@ pub enum Stdio {
     Piped,
     /// This descriptor, treated as `Inherit` treats the caller's.
     Descriptor(OwnedFd),
+    /// This end of a pipe, as it is: whoever has the other end carries, and keeps `limits.output`.
+    /// What is no pipe is refused.
+    Handed(OwnedFd),
 }
 
 /// What is to be run in a box.
@@ -47,6 +52,10 @@ pub struct Command<'a> {
     pub(crate) program: OsString,
     pub(crate) args: Vec<OsString>,
     pub(crate) environment: BTreeMap<OsString, OsString>,
+    pub(crate) number: Option<u64>,
+    pub(crate) wall: Option<Millis>,
+    pub(crate) kept: bool,
+    pub(crate) end_notice: Option<OwnedFd>,
     pub(crate) directory: PathBuf,
     pub(crate) stdin: Stdio,
     pub(crate) stdout: Stdio,
@@ -66,14 +75,16 @@ pub struct TerminalSize {
 
 pub(crate) enum Target<'a> {
     Alone { plan: &'a Plan, sink: Arc<dyn EventSink> },
-    Joined(&'a Session),
+    Joined { shared: Arc<Shared>, runs: Arc<RunDefaults> },
+    Elsewhere { session: Arc<dyn SessionElsewhere>, kept: KeptHere },
 }
 
 impl std::fmt::Debug for Target<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Alone { .. } => "Alone",
-            Self::Joined(_) => "Joined",
+            Self::Joined { .. } => "Joined",
+            Self::Elsewhere { .. } => "Elsewhere",
         })
     }
 }
@@ -94,20 +105,36 @@ pub struct Output {
 
 impl<'a> Command<'a> {
     pub(crate) fn alone(plan: &'a Plan, sink: Arc<dyn EventSink>, program: OsString) -> Self {
-        Self::new(Target::Alone { plan, sink }, &plan.runs, program)
+        let runs = Arc::clone(&plan.runs);
+        Self::new(Target::Alone { plan, sink }, &runs.environment, program)
     }
 
-    pub(crate) fn joined(session: &'a Session, program: OsString) -> Self {
-        Self::new(Target::Joined(session), session.runs(), program)
+    pub(crate) fn joined(shared: Arc<Shared>, runs: Arc<RunDefaults>, program: OsString) -> Self {
+        let defaults = Arc::clone(&runs);
+        Self::new(Target::Joined { shared, runs }, &defaults.environment, program)
     }
 
-    fn new(target: Target<'a>, runs: &RunDefaults, program: OsString) -> Self {
-        let environment = runs.environment.iter().map(|(n, v)| (n.into(), v.into())).collect();
+    /// A run in a session that another process holds. Its bytes are carried by this process, which
+    /// keeps what `kept` says; the environment of the policy is added there.
+    pub fn elsewhere(
+        session: Arc<dyn SessionElsewhere>,
+        kept: KeptHere,
+        program: impl Into<OsString>,
+    ) -> Self {
+        Self::new(Target::Elsewhere { session, kept }, &[], program.into())
+    }
+
+    fn new(target: Target<'a>, environment: &[(String, String)], program: OsString) -> Self {
+        let environment = environment.iter().map(|(n, v)| (n.into(), v.into())).collect();
         Self {
             target,
             program,
             args: Vec::new(),
             environment,
+            number: None,
+            wall: None,
+            kept: false,
+            end_notice: None,
             directory: PathBuf::from(WORKSPACE),
             stdin: Stdio::Inherit,
             stdout: Stdio::Inherit,
@@ -132,6 +159,33 @@ impl<'a> Command<'a> {
     /// Sets a variable of the environment.
     pub fn env(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> &mut Self {
         self.environment.insert(name.as_ref().to_owned(), value.as_ref().to_owned());
+        self
+    }
+
+    /// Numbers the run, in its session and in the events that tell of it; the number of a run that
+    /// is alive is refused by the start. Without this the session counts on from the largest.
+    pub fn number(&mut self, number: u64) -> &mut Self {
+        self.number = Some(number);
+        self
+    }
+
+    /// Gives the run a deadline, where the policy's `limits.wall` is not shorter.
+    pub fn wall(&mut self, wall: Millis) -> &mut Self {
+        self.wall = Some(wall);
+        self
+    }
+
+    /// Gives the run a keeper: whatever it starts stays known as its own, and is ended with it when
+    /// it is stopped, while others of the session go on. Without one a run that is stopped takes
+    /// everything with it that no keeper has.
+    pub fn keeper(&mut self) -> &mut Self {
+        self.kept = true;
+        self
+    }
+
+    /// Has this event counter raised once the run has ended and [`Run::finish`] would not wait.
+    pub fn end_notice(&mut self, counter: OwnedFd) -> &mut Self {
+        self.end_notice = Some(counter);
         self
     }
 
@@ -164,6 +218,12 @@ impl<'a> Command<'a> {
     pub fn terminal(&mut self, size: TerminalSize) -> &mut Self {
         self.terminal = Some(size);
         self
+    }
+
+    /// Whether the run gets a terminal.
+    #[must_use]
+    pub fn has_terminal(&self) -> bool {
+        self.terminal.is_some()
     }
 
     /// Sets the modes in which the run's terminal starts; the kernel's defaults otherwise.

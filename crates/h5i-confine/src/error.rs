@@ -150,6 +150,9 @@ pub enum SpawnError {
     /// The session has ended.
     #[error("the session has ended")]
     SessionEnded,
+    /// The process that holds the session said why.
+    #[error(transparent)]
+    Elsewhere(Box<dyn std::error::Error + Send + Sync>),
     /// The observations can't be kept, so nothing is started.
     #[error("the run was not started")]
     Record(#[from] crate::event::SinkClosed),

@@ -298,7 +298,7 @@ impl ExecRecord {
         let Caller { pid, parent: above, pidfd, .. } = caller;
         let (run, inside, parent) = match first {
             Some((run, inside, _)) => {
-                self.descent.init = Some(above);
+                self.descent.stands_above(above);
                 (run, inside, Descent::INIT)
             }
             None => {
@@ -362,7 +362,7 @@ impl ExecRecord {
         match self.processes.get(&parent) {
             Some(process) => process.id.pid,
             None if parent == 0 => 0,
-            None if self.descent.init.is_none_or(|init| init == parent) => Descent::INIT.pid,
+            None if self.descent.is_above_runs(parent) => Descent::INIT.pid,
             None => self.namespace.inside(parent),
         }
     }

@@ -58,6 +58,18 @@ impl Stop {
     pub const fn wall(used: u64, allowed: u64) -> Self {
         Self { limit: Limit::Wall, used, allowed }
     }
+
+    /// A stop for what was written, in bytes, for callers that carry it themselves.
+    #[must_use]
+    pub const fn output(used: u64, allowed: u64) -> Self {
+        Self { limit: Limit::Output, used, allowed }
+    }
+
+    /// A stop that another process tells of.
+    #[must_use]
+    pub const fn told(limit: Limit, used: u64, allowed: u64) -> Self {
+        Self { limit, used, allowed }
+    }
 }
 
 /// A budget that can end a run.
@@ -84,6 +96,13 @@ impl Limit {
             Self::Output => "output",
             Self::FileSize => "file_size",
         }
+    }
+
+    /// The limit of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let all = [Self::Wall, Self::Cpu, Self::Output, Self::FileSize];
+        all.into_iter().find(|limit| limit.name() == name)
     }
 }
 

@@ -19,14 +19,14 @@ pub(crate) fn identify(thread: u32) -> Caller {
     let program = fs::read_link(format!("/proc/{thread}/exe"))
         .map(|path| path.into_os_string().into_vec())
         .unwrap_or_default();
-    let pid = fs::read_to_string(format!("/proc/{thread}/status"))
-        .ok()
-        .and_then(|status| {
-            let line = status.lines().find_map(|line| line.strip_prefix("NStgid:"))?;
-            line.split_ascii_whitespace().last()?.parse().ok()
-        })
-        .unwrap_or(0);
-    Caller { pid, program }
+    Caller { pid: inside(thread).unwrap_or(0), program }
+}
+
+/// The id of a thread's process in its innermost pid namespace.
+pub(crate) fn inside(thread: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("NStgid:"))?;
+    line.split_ascii_whitespace().last()?.parse().ok()
 }
 
 /// Processor time of the stage and everything below it, reaped processes included. `None` when
@@ -60,7 +60,7 @@ fn ticks_of(pid: u32) -> Option<u64> {
 }
 
 /// Children of every thread (`CONFIG_PROC_CHILDREN`, on in every distribution's kernel).
-fn children(pid: u32) -> Vec<u32> {
+pub(crate) fn children(pid: u32) -> Vec<u32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     threads
         .filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("children")).ok())

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
-use crate::outcome::{Limit, Stop};
-use crate::session::Shared;
+use crate::elsewhere::Holder;
+use crate::outcome::Stop;
 
 const BUFFER: usize = 64 * 1024;
 /// The most that a pipe or terminal holds when its run ends, unless root made the pipe larger
@@ -22,15 +22,14 @@ const WAITING: usize = 1024 * 1024;
 /// Bytes that a run may still write, over all its outputs.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    shared: Arc<Shared>,
-    run: u64,
+    holder: Holder,
     allowed: u64,
     used: AtomicU64,
 }
 
 impl Budget {
-    pub(crate) fn new(shared: Arc<Shared>, run: u64, allowed: u64) -> Self {
-        Self { shared, run, allowed, used: AtomicU64::new(0) }
+    pub(crate) fn new(holder: Holder, allowed: u64) -> Self {
+        Self { holder, allowed, used: AtomicU64::new(0) }
     }
 
     /// Books `wanted` bytes; yields how many of them may pass. The first one too many stops the run.
@@ -39,13 +38,7 @@ impl Budget {
         let free = usize::try_from(self.allowed.saturating_sub(before)).unwrap_or(usize::MAX);
         if wanted > free {
             let used = before.saturating_add(wanted as u64);
-            if let Some(run) = self.shared.state().runs.get_mut(&self.run)
-                && run.stop.is_none()
-                && run.end.is_none()
-            {
-                run.stop = Some(Stop { limit: Limit::Output, used, allowed: self.allowed });
-            }
-            self.shared.wake();
+            self.holder.stop(Stop::output(used, self.allowed));
         }
         wanted.min(free)
     }

@@ -16,6 +16,9 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use crate::child::{self, EXECUTE, STEPS};
 use crate::command::{Command, Target};
 use crate::control;
+use crate::elsewhere::{
+    Connection, Holder, KeptHere, RunElsewhere, SessionElsewhere, StartedElsewhere,
+};
 use crate::error::SpawnError;
 use crate::event::Event;
 use crate::list::List;
@@ -24,7 +27,7 @@ use crate::plan::RunDefaults;
 use crate::pump::{Budget, Pumps};
 use crate::session::{Progress, RunState, Session, Shared, State};
 use crate::stdio::StdioPlan;
-use crate::wire::{ExecFailure, MSG_START, Message};
+use crate::wire::{ExecFailure, MSG_START, Message, START_KEPT};
 
 pub use handle::RunHandle;
 
@@ -37,7 +40,8 @@ const DRAIN: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub struct Run {
     id: u64,
-    shared: Arc<Shared>,
+    holder: Holder,
+    deadline: Option<Instant>,
     own: Option<Session>,
     pumps: Pumps,
     terminal: Option<OwnedFd>,
@@ -69,18 +73,11 @@ impl Run {
 
     /// Waits as [`Run::wait`] does, and tells what the run cost.
     pub fn finish(mut self) -> (Outcome, Usage) {
-        let mut state = self.shared.state();
-        let end = loop {
-            match state.runs.get(&self.id).map(|run| run.end) {
-                Some(Some(end)) => break end,
-                Some(None) => {
-                    state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-                }
-                None => break (Outcome::CutOff, Usage::default()),
-            }
+        let end = match &self.holder {
+            Holder::Here { shared, run } => wait(shared, *run),
+            Holder::Elsewhere(session) => session.wait(),
         };
-        let deadline = state.runs.remove(&self.id).and_then(|run| run.deadline);
-        drop(state);
+        let deadline = self.deadline;
         if let Some(own) = self.own.take() {
             own.end();
         }
@@ -102,8 +99,18 @@ impl Run {
     /// When the terminal's descriptor can't be duplicated.
     pub fn handle(&self) -> io::Result<RunHandle> {
         let terminal = self.terminal.as_ref().map(OwnedFd::try_clone).transpose()?;
-        let (id, shared) = (self.id, Arc::clone(&self.shared));
-        Ok(RunHandle { id, shared, terminal, output: self.pumps.handle() })
+        Ok(RunHandle { holder: self.holder.clone(), terminal, output: self.pumps.handle() })
+    }
+
+    /// Takes the other side of the run's terminal, for another process that carries its bytes.
+    pub fn take_terminal(&mut self) -> Option<OwnedFd> {
+        self.terminal.take()
+    }
+
+    /// When the run will be stopped at the latest.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadline
     }
 
     /// Carries bytes between the run's terminal and these descriptors until the run ends: `input`
@@ -148,27 +155,39 @@ enum Receiver {
 
 pub(crate) fn spawn(command: &mut Command<'_>) -> Result<Run, SpawnError> {
     check_strings(command)?;
-    let own = match &command.target {
-        Target::Alone { plan, sink } => Some(plan.start(Arc::clone(sink))?),
-        Target::Joined(_) => None,
-    };
-    let (shared, runs) = match (&command.target, &own) {
-        (Target::Joined(session), _) => (Arc::clone(session.shared()), session.runs()),
-        (Target::Alone { plan, .. }, Some(session)) => (Arc::clone(session.shared()), &plan.runs),
-        (Target::Alone { .. }, None) => return Err(SpawnError::SessionEnded),
+    let (shared, runs, own) = match &command.target {
+        Target::Alone { plan, sink } => {
+            let session = plan.start(Arc::clone(sink))?;
+            (Arc::clone(session.shared()), Arc::clone(&plan.runs), Some(session))
+        }
+        Target::Joined { shared, runs } => (Arc::clone(shared), Arc::clone(runs), None),
+        Target::Elsewhere { session, kept } => {
+            let (session, kept) = (Arc::clone(session), *kept);
+            return spawn_elsewhere(command, session, kept);
+        }
     };
     let limits = &runs.limits;
     let started = Instant::now();
+    let wall = match (limits.wall, command.wall) {
+        (Some(policy), Some(asked)) => Some(policy.min(asked)),
+        (policy, asked) => policy.or(asked),
+    };
+    let deadline = wall.map(|wall| started + wall.duration());
     let id = {
         let mut state = shared.state();
         if state.over {
             return Err(over(&mut state));
         }
-        state.last_run += 1;
-        let id = state.last_run;
+        let id = command.number.unwrap_or(state.last_run + 1);
+        if state.runs.contains_key(&id) {
+            let source = io::ErrorKind::AlreadyExists.into();
+            return Err(SpawnError::Prepare { what: "choose a number", source });
+        }
+        state.last_run = state.last_run.max(id);
         let run = RunState {
             started,
-            deadline: limits.wall.map(|wall| started + wall.duration()),
+            wall,
+            deadline,
             forked: false,
             pidfd: None,
             process: None,
@@ -179,23 +198,107 @@ pub(crate) fn spawn(command: &mut Command<'_>) -> Result<Run, SpawnError> {
             stop_sent: None,
             cpu_ms: 0,
             end: None,
+            kept: command.kept,
+            keeper_known: false,
+            end_notice: command.end_notice.take(),
         };
         state.runs.insert(id, run);
         id
     };
-    let started = start(command, &shared, id, runs);
+    let started = start(command, &shared, id, &runs);
     match started {
         Ok(Started { pumps, outside, terminal, budget }) => {
             let [stdin, stdout, stderr] = outside;
-            let piped = stdout.is_some() || stderr.is_some();
-            let receiver = if piped { Receiver::Caller } else { Receiver::Other };
-            Ok(Run { id, shared, own, pumps, terminal, budget, receiver, stdin, stdout, stderr })
+            let receiver = receiver(&stdout, &stderr);
+            let holder = Holder::Here { shared, run: id };
+            Ok(Run {
+                id,
+                holder,
+                deadline,
+                own,
+                pumps,
+                terminal,
+                budget,
+                receiver,
+                stdin,
+                stdout,
+                stderr,
+            })
         }
         Err(error) => {
             shared.state().runs.remove(&id);
             Err(error)
         }
     }
+}
+
+fn receiver(stdout: &Option<File>, stderr: &Option<File>) -> Receiver {
+    if stdout.is_some() || stderr.is_some() { Receiver::Caller } else { Receiver::Other }
+}
+
+/// Starts a run in a session that another process holds, and carries its bytes here.
+fn spawn_elsewhere(
+    command: &mut Command<'_>,
+    session: Arc<dyn SessionElsewhere>,
+    kept: KeptHere,
+) -> Result<Run, SpawnError> {
+    let holder = Holder::Elsewhere(Arc::clone(&session));
+    let budget = kept.output.map(|bytes| Arc::new(Budget::new(holder.clone(), bytes.count())));
+    let mut stdio = connect(command, kept.owner, budget.as_ref())?;
+    let mut connections = [Connection::Null, Connection::Null, Connection::Null];
+    for index in stdio.on_terminal.drain(..) {
+        connections[index] = Connection::Terminal;
+    }
+    for (index, fd) in stdio.inside.drain(..) {
+        connections[index] = Connection::Pipe(fd);
+    }
+    let started = session.start(RunElsewhere {
+        program: command.program.clone(),
+        args: command.args.clone(),
+        environment: command.environment.clone().into_iter().collect(),
+        directory: command.directory.clone(),
+        terminal: command.terminal.map(|size| (size, command.terminal_modes)),
+        stdio: connections,
+    })?;
+    let StartedElsewhere { run: id, terminal, deadline } = started;
+    let (pumps, [stdin, stdout, stderr]) = (stdio.pumps, stdio.outside);
+    let receiver = receiver(&stdout, &stderr);
+    let own = None;
+    Ok(Run { id, holder, deadline, own, pumps, terminal, budget, receiver, stdin, stdout, stderr })
+}
+
+/// Connects input, output and errors.
+fn connect(
+    command: &mut Command<'_>,
+    owner: Option<u32>,
+    budget: Option<&Arc<Budget>>,
+) -> Result<StdioPlan, SpawnError> {
+    let mut stdio = StdioPlan::owned_by(owner);
+    let on_terminal = command.terminal.is_some();
+    for (index, chosen) in
+        [&mut command.stdin, &mut command.stdout, &mut command.stderr].into_iter().enumerate()
+    {
+        stdio
+            .add(index, std::mem::take(chosen), on_terminal, budget)
+            .map_err(|source| SpawnError::Prepare { what: "connect input and output", source })?;
+    }
+    Ok(stdio)
+}
+
+/// Waits for the end of a run of this process's session, which is forgotten then.
+fn wait(shared: &Shared, id: u64) -> (Outcome, Usage) {
+    let mut state = shared.state();
+    let end = loop {
+        match state.runs.get(&id).map(|run| run.end) {
+            Some(Some(end)) => break end,
+            Some(None) => {
+                state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            None => break (Outcome::CutOff, Usage::default()),
+        }
+    };
+    state.runs.remove(&id);
+    end
 }
 
 struct Started {
@@ -211,19 +314,11 @@ fn start(
     id: u64,
     runs: &RunDefaults,
 ) -> Result<Started, SpawnError> {
-    let prepare = |what| move |source: io::Error| SpawnError::Prepare { what, source };
-    let mut stdio = StdioPlan::owned_by(runs.owner);
     let limits = &runs.limits;
-    let budget =
-        limits.output.map(|bytes| Arc::new(Budget::new(Arc::clone(shared), id, bytes.count())));
+    let holder = Holder::Here { shared: Arc::clone(shared), run: id };
+    let budget = limits.output.map(|bytes| Arc::new(Budget::new(holder, bytes.count())));
+    let mut stdio = connect(command, runs.owner, budget.as_ref())?;
     let on_terminal = command.terminal.is_some();
-    for (index, chosen) in
-        [&mut command.stdin, &mut command.stdout, &mut command.stderr].into_iter().enumerate()
-    {
-        stdio
-            .add(index, std::mem::take(chosen), on_terminal, budget.as_ref())
-            .map_err(prepare("connect input and output"))?;
-    }
     let (list, program) = child::list(command, &stdio, id, limits);
     if let Some(run) = shared.state().runs.get_mut(&id) {
         run.program = Arc::new(program);
@@ -234,7 +329,8 @@ fn start(
         shared.wake();
     })?;
     let inside: Vec<OwnedFd> = stdio.inside.drain(..).map(|(_, fd)| fd).collect();
-    let sent = errand.send(shared, id, inside).and_then(|failure| match failure {
+    let flags = if command.kept { START_KEPT } else { 0 };
+    let sent = errand.send(shared, (id, flags), inside).and_then(|failure| match failure {
         Some(failure) => Err(explain(command, failure)),
         None => forked(shared, id),
     });
@@ -267,13 +363,13 @@ impl Errand {
     fn send(
         self,
         shared: &Shared,
-        id: u64,
+        (id, flags): (u64, u32),
         inside: Vec<OwnedFd>,
     ) -> Result<Option<ExecFailure>, SpawnError> {
         let Self { list, mut status, status_write } = self;
         let mut fds: Vec<BorrowedFd<'_>> = vec![list.as_fd(), status_write.as_fd()];
         fds.extend(inside.iter().map(AsFd::as_fd));
-        let message = Message { kind: MSG_START, run: id, ..Message::default() };
+        let message = Message { kind: MSG_START, run: id, code: flags, ..Message::default() };
         if control::send(&shared.control, &message, &fds).is_err() {
             return Err(await_over(shared));
         }
@@ -336,7 +432,7 @@ fn over(state: &mut State) -> SpawnError {
 /// the list says.
 pub(crate) fn attempt(session: &Session, list: List) -> Result<Option<(u32, i32)>, SpawnError> {
     session.wait_ready()?;
-    let failure = Errand::prepare(list)?.send(session.shared(), 0, Vec::new())?;
+    let failure = Errand::prepare(list)?.send(session.shared(), (0, 0), Vec::new())?;
     Ok(failure.map(|failure| (failure.step, failure.errno)))
 }
 

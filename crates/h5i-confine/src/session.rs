@@ -1,15 +1,19 @@
 //! A box that is alive: its namespaces, its init, and the supervisor's thread outside.
 
+mod live;
+
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use h5i_policy::Millis;
 use rustix::net::{Shutdown, shutdown};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 use crate::command::Command;
+use crate::elsewhere::KeptHere;
 use crate::enforcement::Enforcement;
 use crate::error::StartError;
 use crate::event::EventSink;
@@ -60,6 +64,11 @@ pub(crate) struct State {
     pub(crate) progress: Progress,
     pub(crate) runs: BTreeMap<u64, RunState>,
     pub(crate) last_run: u64,
+    /// Keepers of runs of which something is left, also of those that have ended.
+    pub(crate) keepers: BTreeMap<u64, OwnedFd>,
+    /// Sockets that were made in the box, or the errno, by the number of who waits for it.
+    pub(crate) sockets: BTreeMap<u64, Result<OwnedFd, i32>>,
+    pub(crate) last_socket: u64,
     /// The session takes no more runs.
     pub(crate) over: bool,
     /// Its owner ended it; otherwise it broke.
@@ -70,6 +79,7 @@ pub(crate) struct State {
 #[derive(Debug)]
 pub(crate) struct RunState {
     pub(crate) started: Instant,
+    pub(crate) wall: Option<Millis>,
     pub(crate) deadline: Option<Instant>,
     /// The box's init has forked it.
     pub(crate) forked: bool,
@@ -84,6 +94,11 @@ pub(crate) struct RunState {
     pub(crate) stop_sent: Option<Instant>,
     pub(crate) cpu_ms: u64,
     pub(crate) end: Option<(Outcome, Usage)>,
+    /// It has a keeper, whether that was told of or not.
+    pub(crate) kept: bool,
+    pub(crate) keeper_known: bool,
+    /// Raised when there is an end.
+    pub(crate) end_notice: Option<OwnedFd>,
 }
 
 impl State {
@@ -171,7 +186,13 @@ impl Session {
 
     /// A run in this session.
     pub fn command(&self, program: impl Into<std::ffi::OsString>) -> Command<'_> {
-        Command::joined(self, program.into())
+        self.handle().into_command(program.into())
+    }
+
+    /// What other threads may do with the session. It does not keep it alive.
+    #[must_use]
+    pub fn handle(&self) -> SessionHandle {
+        SessionHandle { shared: Arc::clone(&self.shared), runs: Arc::clone(&self.runs) }
     }
 
     /// What is enforced, mechanism by mechanism.
@@ -194,6 +215,14 @@ impl Session {
         }
     }
 
+    /// Waits until the box is over, ended by a [`SessionHandle`] or broken.
+    pub fn wait(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            // As in the drop.
+            drop(thread.join());
+        }
+    }
+
     /// Tells the box to end and returns at once; [`end`](Self::end) and the drop wait for it.
     pub fn stop(&self) {
         self.shared.close(true);
@@ -206,12 +235,46 @@ impl Session {
         drop(self);
     }
 
-    pub(crate) fn runs(&self) -> &Arc<RunDefaults> {
-        &self.runs
-    }
-
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+}
+
+/// A session for other threads than the one that owns it. It does not keep the session alive.
+#[derive(Clone, Debug)]
+pub struct SessionHandle {
+    shared: Arc<Shared>,
+    runs: Arc<RunDefaults>,
+}
+
+impl SessionHandle {
+    /// A run in the session.
+    pub fn command(&self, program: impl Into<std::ffi::OsString>) -> Command<'static> {
+        self.clone().into_command(program.into())
+    }
+
+    fn into_command(self, program: std::ffi::OsString) -> Command<'static> {
+        Command::joined(self.shared, self.runs, program)
+    }
+
+    /// What a process that has a run in this session keeps on its side.
+    #[must_use]
+    pub fn kept_elsewhere(&self) -> KeptHere {
+        KeptHere { output: self.runs.limits.output, owner: self.runs.owner }
+    }
+
+    /// Waits until the box is made.
+    ///
+    /// # Errors
+    /// [`StartError`], once: a failing step is named with its errno.
+    pub fn wait_ready(&self) -> Result<(), StartError> {
+        self.shared.wait_ready()
+    }
+
+    /// As [`Session::stop`].
+    pub fn stop(&self) {
+        self.shared.close(true);
+        self.shared.wake();
     }
 }
 
@@ -224,6 +287,8 @@ impl Drop for Session {
         }
     }
 }
+
+pub use live::LiveProcess;
 
 /// Reaps the stage. It is this process's child, and ends when the box is gone.
 pub(crate) fn reap(stage: &OwnedFd) {

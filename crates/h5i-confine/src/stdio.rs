@@ -70,6 +70,13 @@ impl StdioPlan {
                 self.null.push(index);
                 return Ok(());
             }
+            Stdio::Handed(fd) => {
+                if !may_hand_in(&fd)? {
+                    return Err(io::ErrorKind::InvalidInput.into());
+                }
+                self.inside.push((index, fd));
+                return Ok(());
+            }
             Stdio::Inherit => Some(inherited(index)?),
             Stdio::Descriptor(fd) => Some(fd),
             Stdio::Piped => None,

@@ -98,6 +98,18 @@ impl TerminalModes {
         self.output & OutputModes::OPOST.bits() != 0
     }
 
+    /// The modes as numbers, for another process of this host.
+    #[must_use]
+    pub fn to_parts(&self) -> ([u32; 3], [u8; 19]) {
+        ([self.input, self.output, self.local], self.characters)
+    }
+
+    /// The modes that [`to_parts`](Self::to_parts) told of. Any numbers are modes of some terminal.
+    #[must_use]
+    pub fn from_parts([input, output, local]: [u32; 3], characters: [u8; 19]) -> Self {
+        Self { input, output, local, characters }
+    }
+
     /// The kernel's `struct termios`, for `TCSETS`.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(36);

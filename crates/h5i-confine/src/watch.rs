@@ -14,12 +14,16 @@ use crate::outcome::{Limit, Outcome, Stop, Usage};
 use crate::processes;
 use crate::session::{Shared, reap};
 use crate::sys;
-use crate::wire::{MSG_DESCRIPTOR, MSG_ENDED, MSG_STARTED, Message};
+use crate::trees::{self, Roots};
+use crate::wire::{MSG_DESCRIPTOR, MSG_ENDED, MSG_KEEPER, MSG_SOCKET, MSG_STARTED, Message};
 
 /// How often processor time is accounted while a budget for it exists.
 const ACCOUNTING: Duration = Duration::from_millis(250);
 /// How long a stopped run's program may take to die before its whole session is ended.
 const GRACE: Duration = Duration::from_millis(500);
+
+/// How long what a stopped run has started may take to die, before its whole session is ended.
+const TREE: Duration = Duration::from_millis(800);
 
 /// A descriptor that the session's owner has watched, and what is done when it can be read.
 pub(crate) struct Watched {
@@ -64,7 +68,7 @@ pub(crate) fn run(
         if ready.stage == Stage::Over {
             break;
         }
-        deadlines(shared, limits);
+        deadlines(shared);
         if limits.cpu.is_some() && Instant::now() >= next_accounting {
             account(shared, limits);
             next_accounting = Instant::now() + ACCOUNTING;
@@ -231,6 +235,23 @@ fn hear(
             }
             shared.changed.notify_all();
         }
+        MSG_KEEPER => {
+            let mut state = shared.state();
+            match fds.pop() {
+                Some(keeper) => {
+                    if let Some(run) = state.runs.get_mut(&message.run) {
+                        run.keeper_known = true;
+                    }
+                    state.keepers.insert(message.run, keeper);
+                }
+                None => drop(state.keepers.remove(&message.run)),
+            }
+        }
+        MSG_SOCKET => {
+            let made = fds.pop().ok_or_else(|| i32::try_from(message.value).unwrap_or(libc::EIO));
+            shared.state().sockets.insert(message.run, made);
+            shared.changed.notify_all();
+        }
         MSG_ENDED => ended(shared, message, notices, limits),
         _ => {}
     }
@@ -269,6 +290,10 @@ fn end_run(shared: &Shared, run: u64, outcome: Outcome, usage: Usage, notices: &
         // Not kept for a run that nobody waits for.
         state.pidfd = None;
         state.process = None;
+        if let Some(notice) = state.end_notice.take() {
+            // A full counter has been raised.
+            rustix::io::write(&notice, &1u64.to_ne_bytes()).ok();
+        }
     }
     shared.changed.notify_all();
 }
@@ -292,32 +317,58 @@ fn outcome(status: i32, stop: Option<Stop>, limits: &Limits) -> Outcome {
 }
 
 /// Stops runs that are past their deadline, and ends the session of those that would not die.
-fn deadlines(shared: &Shared, limits: &Limits) {
+fn deadlines(shared: &Shared) {
     let now = Instant::now();
     let mut stubborn = false;
+    let mut stopped = Vec::new();
     {
         let mut state = shared.state();
-        for run in state.runs.values_mut().filter(|run| run.end.is_none()) {
+        // What stands below a keeper that is not known yet would be taken for another run's.
+        let beginning = state.runs.values().any(|r| r.kept && !r.keeper_known && r.end.is_none());
+        for (id, run) in state.runs.iter_mut().filter(|(_, run)| run.end.is_none()) {
             if run.stop.is_none()
-                && let (Some(deadline), Some(wall)) = (run.deadline, limits.wall)
+                && let (Some(deadline), Some(wall)) = (run.deadline, run.wall)
                 && now >= deadline
             {
                 let used = millis(run.started.elapsed());
                 run.stop = Some(Stop { limit: Limit::Wall, used, allowed: wall.count() });
             }
-            if run.stop.is_some() && run.stop_sent.is_none() {
+            if run.stop.is_some() && run.stop_sent.is_none() && (run.kept || !beginning) {
                 run.stop_sent = Some(now);
+                stopped.push((*id, run.kept));
                 if let Some(pidfd) = &run.pidfd {
-                    // One that has just ended by itself is as good.
-                    rustix::process::pidfd_send_signal(pidfd, rustix::process::Signal::KILL).ok();
+                    // The whole group in one call: what forks can't be faster than that. One that has
+                    // just ended by itself is as good.
+                    sys::signal_group(pidfd.as_fd(), libc::SIGKILL).ok();
                 }
             }
             stubborn |= run.stop_sent.is_some_and(|sent| now >= sent + GRACE);
         }
     }
+    for (id, kept) in stopped {
+        stubborn |= !end_tree(shared, id, kept);
+        // That took its time; the end of the program may be waiting to be heard.
+        if let Some(run) = shared.state().runs.get_mut(&id) {
+            run.stop_sent = Some(Instant::now());
+        }
+    }
     if stubborn {
         shared.close(true);
     }
+}
+
+/// Ends what a run that is stopped has started; `false` when something is left of it.
+fn end_tree(shared: &Shared, run: u64, kept: bool) -> bool {
+    let roots = {
+        let state = shared.state();
+        // Alone in its session, it is ended by the owner, who ends that.
+        if !kept && state.runs.len() == 1 && state.keepers.is_empty() {
+            return true;
+        }
+        Roots::of(&shared.stage, &state)
+    };
+    let chosen = |member: &trees::Member| member.kept == kept.then_some(run);
+    roots.is_none_or(|roots| trees::kill(&roots, chosen, TREE))
 }
 
 fn account(shared: &Shared, limits: &Limits) {
@@ -332,7 +383,7 @@ fn account(shared: &Shared, limits: &Limits) {
         }
     }
     drop(state);
-    deadlines(shared, limits);
+    deadlines(shared);
 }
 
 /// The box is gone: runs that have no end yet get one.

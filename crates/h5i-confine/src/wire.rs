@@ -126,6 +126,14 @@ pub(crate) const MSG_ENDED: u32 = 6;
 pub(crate) const MSG_SLOTS: u32 = 7;
 /// To the box's init, once: the sealed list to go on with.
 pub(crate) const MSG_LIST: u32 = 8;
+/// To the box: make a TCP socket of address family `code`. From the box, with the same `run`: the
+/// socket, or errno `value`.
+pub(crate) const MSG_SOCKET: u32 = 9;
+/// The keeper of run `run` is process `value`, with its pidfd; with `value` 0 it has ended, because
+/// nothing of the run is left.
+pub(crate) const MSG_KEEPER: u32 = 10;
+/// Flag in the `code` of [`MSG_START`]: with a keeper.
+pub(crate) const START_KEPT: u32 = 1;
 
 /// What a run's child writes to its status pipe when a step fails before exec.
 #[repr(C)]

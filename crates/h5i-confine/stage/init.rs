@@ -1,11 +1,12 @@
 //! The box's init: reaps, and forks each run from the list that the supervisor sends.
 
+use crate::keeper;
 use crate::list::{List, Next, Slots};
 use crate::socket;
 use crate::sys::{self, PIDFD_OPEN, nr};
 use crate::wire::{
-    CONTROL_FD, ExecFailure, MAX_FDS, MSG_DESCRIPTOR, MSG_ENDED, MSG_START, MSG_STARTED, Message,
-    OP_HAND_OUT,
+    CONTROL_FD, ExecFailure, MAX_FDS, MSG_DESCRIPTOR, MSG_ENDED, MSG_KEEPER, MSG_SOCKET, MSG_START,
+    MSG_STARTED, Message, OP_HAND_OUT, START_KEPT,
 };
 
 /// Runs alive at once; a further start is refused with EAGAIN.
@@ -23,8 +24,8 @@ struct PollFd {
 
 /// What `wait4` writes: two times and fourteen longs, of which the first is the peak in KiB.
 #[repr(C)]
-#[derive(Clone, Copy)]
-struct Usage {
+#[derive(Clone, Copy, Default)]
+pub struct Usage {
     user: [i64; 2],
     system: [i64; 2],
     rest: [i64; 14],
@@ -33,6 +34,8 @@ struct Usage {
 struct Runs {
     pids: [i64; MAX_RUNS],
     ids: [u64; MAX_RUNS],
+    /// Whether the process is a run's keeper, or its first process itself.
+    kept: [bool; MAX_RUNS],
 }
 
 /// Serves runs until the supervisor's end of the control socket is closed, then ends the box.
@@ -58,7 +61,7 @@ pub fn serve(slots: &Slots) -> ! {
     if signals < 0 {
         sys::exit(70);
     }
-    let mut runs = Runs { pids: [0; MAX_RUNS], ids: [0; MAX_RUNS] };
+    let mut runs = Runs { pids: [0; MAX_RUNS], ids: [0; MAX_RUNS], kept: [false; MAX_RUNS] };
     let mut polls = [
         PollFd { fd: CONTROL_FD, events: POLLIN, revents: 0 },
         PollFd { fd: signals as i32, events: POLLIN, revents: 0 },
@@ -79,11 +82,13 @@ pub fn serve(slots: &Slots) -> ! {
             let mut fds = [-1; MAX_FDS];
             match socket::receive(CONTROL_FD, &mut fds) {
                 Some((message, count)) if message.kind == MSG_START => {
-                    start(&mut runs, message.run, &fds[..count.min(MAX_FDS)]);
+                    let kept = message.code & START_KEPT != 0;
+                    start(&mut runs, message.run, kept, &fds[..count.min(MAX_FDS)]);
                     for &fd in &fds[..count.min(MAX_FDS)] {
                         sys::close(fd);
                     }
                 }
+                Some((message, _)) if message.kind == MSG_SOCKET => make_socket(&message),
                 _ => sys::exit(0),
             }
         }
@@ -93,7 +98,7 @@ pub fn serve(slots: &Slots) -> ! {
 fn reap(runs: &mut Runs) {
     loop {
         let mut status = 0i32;
-        let mut usage = Usage { user: [0; 2], system: [0; 2], rest: [0; 14] };
+        let mut usage = Usage::default();
         let args = [
             usize::MAX,
             &mut status as *mut i32 as usize,
@@ -110,24 +115,53 @@ fn reap(runs: &mut Runs) {
         for i in 0..MAX_RUNS {
             if runs.pids[i] == pid as i64 {
                 runs.pids[i] = 0;
-                let message = Message {
-                    kind: MSG_ENDED,
-                    code: status as u32,
-                    run: runs.ids[i],
-                    value: pid as i64,
-                    user_us: (usage.user[0] * 1_000_000 + usage.user[1]) as u64,
-                    system_us: (usage.system[0] * 1_000_000 + usage.system[1]) as u64,
-                    max_rss_kib: usage.rest[0] as u64,
-                };
-                let _ = socket::send(CONTROL_FD, &message, None);
+                if !runs.kept[i] {
+                    tell_end(runs.ids[i], pid, status, &usage);
+                } else if status == 0 {
+                    let message =
+                        Message { kind: MSG_KEEPER, run: runs.ids[i], ..Message::default() };
+                    let _ = socket::send(CONTROL_FD, &message, None);
+                } else {
+                    // Somebody in the box killed it: nobody can tell any more what is whose.
+                    sys::exit(70);
+                }
             }
         }
     }
 }
 
+/// Tells how a run's first process ended, and what it used.
+pub fn tell_end(id: u64, pid: isize, status: i32, usage: &Usage) {
+    let message = Message {
+        kind: MSG_ENDED,
+        code: status as u32,
+        run: id,
+        value: pid as i64,
+        user_us: (usage.user[0] * 1_000_000 + usage.user[1]) as u64,
+        system_us: (usage.system[0] * 1_000_000 + usage.system[1]) as u64,
+        max_rss_kib: usage.rest[0] as u64,
+    };
+    let _ = socket::send(CONTROL_FD, &message, None);
+}
+
+/// Makes a TCP socket in the box's network and sends it, or the errno. The supervisor connects it.
+fn make_socket(asked: &Message) {
+    const SOCK_STREAM_NONBLOCK_CLOEXEC: usize = 0o2_004_001;
+    let args = [asked.code as usize, SOCK_STREAM_NONBLOCK_CLOEXEC, 0, 0, 0, 0];
+    // SAFETY: numbers only.
+    let made = unsafe { sys::call(nr::SOCKET, args) };
+    let mut message = Message { kind: MSG_SOCKET, run: asked.run, ..Message::default() };
+    if made < 0 {
+        message.value = -made as i64;
+    }
+    let _ = socket::send(CONTROL_FD, &message, (made >= 0).then_some(made as i32));
+    sys::close(made as i32);
+}
+
 /// Forks and lets the child execute its list: descriptor 0 is the list, 1 the status pipe, the rest
 /// are the list's slots 0, 1, 2….
-fn start(runs: &mut Runs, id: u64, fds: &[i32]) {
+/// With `kept`, a keeper stands between.
+fn start(runs: &mut Runs, id: u64, kept: bool, fds: &[i32]) {
     if fds.len() < 2 {
         return;
     }
@@ -137,6 +171,9 @@ fn start(runs: &mut Runs, id: u64, fds: &[i32]) {
     };
     // SAFETY: clone(SIGCHLD) without CLONE_VM is fork; this process has one thread.
     let pid = unsafe { sys::call(nr::CLONE, [SIGCHLD, 0, 0, 0, 0, 0]) };
+    if pid == 0 && kept {
+        keeper::keep(id, fds);
+    }
     if pid == 0 {
         announce(id);
         child(fds);
@@ -147,28 +184,38 @@ fn start(runs: &mut Runs, id: u64, fds: &[i32]) {
     }
     runs.pids[free] = pid as i64;
     runs.ids[free] = id;
+    runs.kept[free] = kept;
+    if kept {
+        tell_process(MSG_KEEPER, id, pid);
+    }
 }
 
 /// The run's process says which one it is, and says it before anything else: so the supervisor knows
 /// it when it asks to execute its program.
-fn announce(id: u64) {
+pub fn announce(id: u64) {
     // SAFETY: getpid takes nothing.
     let pid = unsafe { sys::call(nr::GETPID, [0; 6]) };
-    // SAFETY: pidfd_open takes numbers; a process is there as long as it runs.
+    tell_process(MSG_STARTED, id, pid);
+}
+
+/// Sends the pidfd of this process or of one that it has not reaped.
+fn tell_process(kind: u32, id: u64, pid: isize) {
+    // SAFETY: pidfd_open takes numbers; such a process is there.
     let pidfd = unsafe { sys::call(PIDFD_OPEN, [pid as usize, 0, 0, 0, 0, 0]) } as i32;
-    let message = Message { kind: MSG_STARTED, run: id, value: pid as i64, ..Message::default() };
+    let message = Message { kind, run: id, value: pid as i64, ..Message::default() };
     let _ = socket::send(CONTROL_FD, &message, (pidfd >= 0).then_some(pidfd));
     sys::close(pidfd);
 }
 
 /// A run that was not forked has its end all the same: that of one that found no program.
-fn refuse(status: i32, id: u64, errno: i32) {
+pub fn refuse(status: i32, id: u64, errno: i32) {
     report(status, ExecFailure { step: u32::MAX, errno });
     let message = Message { kind: MSG_ENDED, code: 127 << 8, run: id, ..Message::default() };
     let _ = socket::send(CONTROL_FD, &message, None);
 }
 
-fn child(fds: &[i32]) -> ! {
+/// Executes the list of a run.
+pub fn child(fds: &[i32]) -> ! {
     let empty = 0u64;
     // SAFETY: SIG_SETMASK (2) with a pointer to an eight-byte set that lives during the call.
     let _ = unsafe {

@@ -8,6 +8,7 @@
 #![no_main]
 
 mod init;
+mod keeper;
 mod list;
 mod leaving;
 mod network;

@@ -1,4 +1,4 @@
-//! The long soak: lives that are killed, as root and as an ordinary user.
+//! The long soak: lives that are killed, and a session of many runs, as root and as an ordinary user.
 
 use std::path::Path;
 
@@ -10,6 +10,9 @@ use crate::test::{Caller, build, ensure_user, run_binary};
 /// Lives on each back end.
 const LIVES: u32 = 200;
 
+/// Runs that share one session.
+const RUNS: u32 = 5000;
+
 /// Runs it; `words` may name the number of lives and the seed. Yields 1 when something survived.
 pub(crate) fn run(root: &Path, words: &[String]) -> Result<u8> {
     if !needs::provide()? {
@@ -17,7 +20,7 @@ pub(crate) fn run(root: &Path, words: &[String]) -> Result<u8> {
     }
     let root = root.canonicalize().context("could not find the workspace")?;
     let lives = words.first().cloned().unwrap_or_else(|| LIVES.to_string());
-    let mut variables = vec![("H5I_SOAK_LIVES", lives)];
+    let mut variables = vec![("H5I_SOAK_LIVES", lives), ("H5I_SOAK_RUNS", RUNS.to_string())];
     variables.extend(words.get(1).map(|seed| ("H5I_SOAK_SEED", seed.clone())));
     let binaries = build(&root, &["-p", "h5i-cli", "--test", "soak"])?;
     let [binary] = binaries.as_slice() else { bail!("the soak is one binary") };

@@ -20,16 +20,38 @@ pub enum BoxVerb {
     Create(CreateArgs),
     /// Run a command in a box
     ///
-    /// Output and exit code are the command's own; 124 for a spent deadline, 123 for another limit,
+    /// A box that is alive is joined: its commands share files, processes and `localhost`. The first
+    /// one holds the session and returns with the last. Output and exit code are the command's own; 124 for a spent deadline, 123 for another limit,
     /// 125 if h5i could not start it, 126 and 127 as shells have them, and 128 plus the signal's
     /// number.
     Run(RunInArgs),
     /// Work in a box: a shell with a terminal of the box's own
     ///
-    /// The shell is the one of SHELL if the box has it, else bash, else sh. Programs that it leaves in
-    /// the background end with it. The exit code is the shell's own, as that of `run`. With a
-    /// command, that runs instead and has the keyboard, also in a pipeline.
+    /// A box that is alive is joined, as by `run`. The shell is the one of SHELL if the box has it,
+    /// else bash, else sh. Programs that it leaves in the background end with the session, so with it
+    /// where it is alone. The exit code is the shell's own, as that of `run`. With a command, that
+    /// runs instead and has the keyboard, also in a pipeline.
     Shell(ShellArgs),
+    /// Keep a box alive without a terminal, for servers that many runs share
+    ///
+    /// Returns when the box is ready; `run`, `shell` and `forward` join its session. It lives until
+    /// `h5i box stop`. A box that was started already is left as it is.
+    Start(SessionArgs),
+    /// End what runs in a box: its programs are asked, and killed after two seconds
+    Stop(SessionArgs),
+    /// Bring a port of a box's loopback to the host's, as long as the command runs
+    ///
+    /// The address on the host is printed once it listens; nobody but this host reaches it.
+    Forward(ForwardArgs),
+    /// Stop every process of a box where it is; deadlines go on
+    Freeze(SessionArgs),
+    /// Let the processes of a frozen box go on
+    Thaw(SessionArgs),
+    /// End what runs in a box at once
+    Kill(SessionArgs),
+    /// Keep a session: what `start` leaves
+    #[command(hide = true)]
+    Hold(SessionArgs),
     /// List the boxes of this repository
     Ls(ListArgs),
     /// Show what a box is, what it changed, what was refused and what is enforced
@@ -109,6 +131,32 @@ pub struct ShellArgs {
     pub command: Vec<OsString>,
 }
 
+/// The verbs of a live box that take nothing else.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct SessionArgs {
+    /// The box
+    pub name: BoxName,
+    /// How to answer.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `h5i box forward`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct ForwardArgs {
+    /// The box
+    pub name: BoxName,
+    /// The port inside the box
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: u16,
+    /// The port on the host's 127.0.0.1 [default: the same; 0 for any]
+    #[arg(long = "as", value_name = "PORT")]
+    pub host_port: Option<u16>,
+    /// How to answer: with `--json`, once it listens.
+    #[command(flatten)]
+    pub output: Output,
+}
+
 /// `h5i box ls`.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ListArgs {
@@ -125,6 +173,9 @@ pub struct ListArgs {
 pub struct StatusArgs {
     /// The box
     pub name: BoxName,
+    /// Show the processes of a live box as a tree
+    #[arg(long)]
+    pub tree: bool,
     /// How to answer.
     #[command(flatten)]
     pub output: Output,

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use h5i_confine::SessionHandle;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
@@ -25,6 +26,8 @@ pub(super) enum Recipient {
     Awaited(Vec<i32>),
     /// Who attends to the run.
     Attendant(Arc<Attendant>),
+    /// The run has ended; this is the session in which others go on.
+    Others(SessionHandle),
 }
 
 impl Recipient {
@@ -35,6 +38,11 @@ impl Recipient {
             came.iter().for_each(|signal| attendant.signal(*signal));
         }
         *to = Self::Attendant(attendant);
+    }
+
+    /// The run has ended, and others have not.
+    pub(super) fn others_go_on(to: &Mutex<Self>, session: SessionHandle) {
+        *to.lock().unwrap_or_else(PoisonError::into_inner) = Self::Others(session);
     }
 }
 
@@ -59,6 +67,11 @@ impl Forwarding {
             match &mut *to {
                 Recipient::Awaited(came) => came.push(signal),
                 Recipient::Attendant(attendant) => attendant.signal(signal),
+                Recipient::Others(session) if matches!(signal, SIGINT | SIGTERM | SIGQUIT) => {
+                    session.stop();
+                }
+                // The others have terminals of their own.
+                Recipient::Others(_) => {}
             }
         }
     }

@@ -120,7 +120,7 @@ impl Store {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(PathError::at(Action::Rename, host)(e)),
         }
-        for transient in ["lock", "control.sock"] {
+        for transient in ["lock", "control.sock", "session.log"] {
             let path = kept.join(transient);
             match fs::remove_file(&path) {
                 Ok(()) => {}

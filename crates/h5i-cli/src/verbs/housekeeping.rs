@@ -10,8 +10,9 @@ use crate::caller::Caller;
 use crate::changes::changes_of;
 use crate::failure::{Failure, Kind};
 use crate::receipt_log::records;
+use crate::session::{Ending, end};
 use crate::shown::Shown;
-use crate::store::{Collected, Manifest, Retain, StoredBox};
+use crate::store::{BoxLock, Collected, LockError, Manifest, Retain, StoredBox};
 use crate::timestamp::Timestamp;
 
 pub(super) fn remove(caller: &Caller, args: &RmArgs) -> Result<Answer, Failure> {
@@ -21,7 +22,7 @@ pub(super) fn remove(caller: &Caller, args: &RmArgs) -> Result<Answer, Failure> 
     let retain = if args.purge { Retain::Nothing } else { Retain::Receipt };
     let mut removed = Vec::new();
     for stored in found {
-        let lock = stored.lock()?;
+        let lock = take(&stored, args.force)?;
         if !args.force {
             refuse_unexported(caller, &stored)?;
         }
@@ -30,6 +31,23 @@ pub(super) fn remove(caller: &Caller, args: &RmArgs) -> Result<Answer, Failure> 
         removed.push(json!({ "name": stored.name(), "archive": archive }));
     }
     Answer::new(json!({ "removed": removed }), String::new())
+}
+
+/// The lock of a box that is to go. What runs in it is ended by force only.
+fn take(stored: &StoredBox, force: bool) -> Result<BoxLock, Failure> {
+    match stored.lock() {
+        Ok(lock) => Ok(lock),
+        Err(LockError::Busy) if force => match end(stored, Ending::Killed)? {
+            Some(lock) => Ok(lock),
+            None => Ok(stored.lock()?),
+        },
+        Err(LockError::Busy) => {
+            let name = stored.name();
+            Err(Failure::told(Kind::Busy, format!("box `{name}` is in use"))
+                .hint(format!("wait for its runs to end, h5i box stop {name}, or --force")))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// A box whose changes were never exported is removed by force only.

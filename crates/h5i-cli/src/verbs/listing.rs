@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::{Answer, scopes};
+use super::{Answer, live, scopes};
 use crate::args::ListArgs;
 use crate::caller::Caller;
 use crate::failure::Failure;
+use crate::session::Presence;
 use crate::shown::Shown;
-use crate::store::LockError;
 use crate::timestamp::Timestamp;
 
 pub(super) fn list(caller: &Caller, args: &ListArgs) -> Result<Answer, Failure> {
@@ -17,10 +17,12 @@ pub(super) fn list(caller: &Caller, args: &ListArgs) -> Result<Answer, Failure> 
     let mut text = String::new();
     for scope in scopes(caller, args.all)? {
         for stored in caller.store.boxes(&scope)? {
-            let state = match stored.lock() {
-                Ok(_) => "idle",
-                Err(LockError::Busy) => "in use",
-                Err(LockError::Io(error)) => return Err(error.into()),
+            let presence = live::presence_of(&stored)?;
+            let state = match &presence {
+                Presence::Idle => "idle",
+                Presence::InUse => "in use",
+                Presence::Live(alive) if alive.frozen => "frozen",
+                Presence::Live(_) => "alive",
             };
             let Ok(manifest) = stored.manifest() else {
                 rows.push(json!({ "name": stored.name(), "state": "damaged" }));
@@ -29,6 +31,9 @@ pub(super) fn list(caller: &Caller, args: &ListArgs) -> Result<Answer, Failure> 
             };
             let base = &manifest.base;
             let mut last: Vec<String> = Vec::new();
+            if let Presence::Live(alive) = &presence {
+                last.push(live::words(alive));
+            }
             last.extend(manifest.purpose.as_deref().map(|p| Shown::text(p).to_string()));
             last.extend(manifest.expires.map(|end| ends(end, Timestamp::now())));
             // Writing to a String can't fail.
@@ -47,6 +52,10 @@ pub(super) fn list(caller: &Caller, args: &ListArgs) -> Result<Answer, Failure> 
                 "name": manifest.name,
                 "id": manifest.id,
                 "state": state,
+                "session": match &presence {
+                    Presence::Live(alive) => live::data(alive),
+                    _ => serde_json::Value::Null,
+                },
                 "tier": manifest.tier,
                 "profile": manifest.profile,
                 "base": base,

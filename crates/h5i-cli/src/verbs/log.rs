@@ -135,6 +135,9 @@ fn words(event: &Event) -> String {
             let unseen = if *unseen { ", before it was seen as what it asked for" } else { "" };
             format!("pid {pid} ended: {how} after {wall_ms} ms{unseen}")
         }
+        Event::CutOff { torn_bytes: 0, .. } => {
+            "cut off: the process that held the session died".to_owned()
+        }
         Event::CutOff { torn_bytes, .. } => {
             format!("cut off: {torn_bytes} bytes of a record were moved aside")
         }

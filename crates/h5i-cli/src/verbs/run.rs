@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 
-use h5i_policy::{Millis, ResolvedPolicy};
+use h5i_policy::{Millis, ResolvedPolicy, Tier};
 
 use super::summary::{ending, refusals, run_data, undelivered};
 use super::{Answer, Refusal, find};
@@ -11,8 +11,9 @@ use crate::args::{Assignment, RunInArgs};
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::path_error::{Action, PathError};
-use crate::running::{Capture, Errand, Finished, run as execute, spawn_exit_code};
-use crate::store::{BoxName, FROZEN_POLICY, Manifest, StoredBox};
+use crate::running::{Capture, Errand, Finished, run_at, spawn_exit_code};
+use crate::session::Seat;
+use crate::store::{BoxName, FROZEN_POLICY, LockError, Manifest, StoredBox};
 
 /// What is to be run in a box, whichever verb asks for it.
 pub(super) struct Asked<'a> {
@@ -39,7 +40,7 @@ pub(super) fn run_in(
     };
     let before = |failure: Failure| Refusal { failure, code: Some(125) };
     let stored = find(caller, asked.name).map_err(before)?;
-    let lock = stored.lock().map_err(|e| before(e.into()))?;
+    let seat = take_seat(&stored).map_err(before)?;
     let manifest = stored.manifest().map_err(|e| before(e.into()))?;
     let policy = frozen_policy(&stored, &manifest).map_err(before)?;
     let (command, variables) = command(&stored, &manifest, &policy);
@@ -52,13 +53,22 @@ pub(super) fn run_in(
         timeout: asked.timeout,
         output: asked.output,
     };
-    let finished = execute(caller, &errand, &lock).map_err(not_started)?;
+    let finished = run_at(caller, &errand, &seat).map_err(not_started)?;
     let data = run_data(&manifest, &finished);
     let answer = Answer::new(data, String::new())?.code(finished.exit_code());
     Ok(match remarks(&finished) {
         Some(remarks) => answer.note(remarks),
         None => answer,
     })
+}
+
+/// A place in the box. Without a boundary there is no session that could be joined.
+fn take_seat(stored: &StoredBox) -> Result<Seat, Failure> {
+    match stored.lock() {
+        Ok(lock) => Ok(Seat::First(lock)),
+        Err(LockError::Busy) if stored.manifest()?.tier != Tier::Workspace => Seat::take(stored),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// What a person is told after a run: nothing, unless it was stopped or something was refused.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::export::home_of;
 use super::run::frozen_policy;
 use super::summary::headline;
-use super::{Answer, find};
+use super::{Answer, find, live};
 use crate::args::StatusArgs;
 use crate::box_plan;
 use crate::caller::Caller;
@@ -19,19 +19,21 @@ use crate::changes::changes_of;
 use crate::failure::Failure;
 use crate::json_bytes::JsonBytes;
 use crate::receipt_log::records;
+use crate::session::Presence;
 use crate::shown::Shown;
-use crate::store::{LockError, Manifest, StoredBox};
+use crate::store::{Manifest, StoredBox};
 use crate::timestamp::Timestamp;
 
 pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failure> {
     let stored = find(caller, &args.name)?;
     let manifest = stored.manifest()?;
     let policy = frozen_policy(&stored, &manifest)?;
-    let in_use = match stored.lock() {
-        Ok(_) => false,
-        Err(LockError::Busy) => true,
-        Err(LockError::Io(error)) => return Err(error.into()),
-    };
+    let presence = live::presence_of(&stored)?;
+    if let (true, Presence::Live(alive)) = (args.tree, &presence) {
+        let data = json!({ "name": manifest.name, "session": live::data(alive) });
+        return Answer::new(data, live::tree(alive));
+    }
+    let in_use = !matches!(presence, Presence::Idle);
     let history = History::read(&stored)?;
     let changes = changes_of(&caller.store, &stored, &manifest, &policy, Secrets::Flag)?;
     let home = home_of(&stored)?;
@@ -42,15 +44,16 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
         // Writing to a String can't fail.
         writeln!(text, "{name:<10} {what}").ok();
     };
-    line(
-        "session",
-        format!(
-            "{} · {} runs · made {} ago",
-            if in_use { "in use" } else { "idle" },
-            history.runs,
-            rough(age)
-        ),
-    );
+    let runs = history.runs;
+    let session = match &presence {
+        Presence::Idle => format!("idle · {runs} runs"),
+        Presence::InUse => format!("in use · {runs} runs"),
+        Presence::Live(alive) => format!("{} · {runs} runs in all", live::words(alive)),
+    };
+    line("session", format!("{session} · made {} ago", rough(age)));
+    if let Presence::Live(alive) = &presence {
+        live::runs(alive).into_iter().for_each(|run| line("run", run));
+    }
     line("policy", format!("{}, {}, frozen at create", manifest.profile, manifest.policy_digest));
     if let Some(purpose) = &manifest.purpose {
         line("purpose", Shown::text(purpose).to_string());
@@ -75,6 +78,10 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
         "name": manifest.name,
         "id": manifest.id,
         "in_use": in_use,
+        "session": match &presence {
+            Presence::Live(alive) => live::data(alive),
+            _ => Value::Null,
+        },
         "tier": manifest.tier,
         "profile": manifest.profile,
         "policy": manifest.policy_digest,

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use h5i_confine::RefusedCall;
 use h5i_policy::{ResolvedPolicy, Tier};
 use serde_json::{Value, json};
 
 use crate::box_plan::network_words;
 use crate::json_bytes::JsonBytes;
 use crate::running::Finished;
+use crate::session::Refused;
 use crate::shown::Shown;
 use crate::store::Manifest;
 use crate::workspace::Note;
@@ -71,8 +71,8 @@ fn span(wall: std::time::Duration) -> String {
 }
 
 /// What was refused, a line a kind, the loudest first.
-pub(super) fn refusals(refused: &[RefusedCall]) -> String {
-    let mut calls: Vec<&RefusedCall> = refused.iter().collect();
+pub(super) fn refusals(refused: &[Refused]) -> String {
+    let mut calls: Vec<&Refused> = refused.iter().collect();
     calls.sort_by_key(|call| std::cmp::Reverse(call.count));
     let mut text = String::new();
     for call in calls.iter().take(10) {
@@ -82,11 +82,11 @@ pub(super) fn refusals(refused: &[RefusedCall]) -> String {
         };
         let head = if text.is_empty() { "refused " } else { "        " };
         // Writing to a String can't fail.
-        let allowed = call.allowed_by.map_or_else(
+        let allowed = call.allowed_by.as_ref().map_or_else(
             || "nothing allows it".to_owned(),
             |rule| format!("allow at create: --set '{rule}'"),
         );
-        writeln!(text, "{head} {} ×{} by {by}: {}; {allowed}", call.name, call.count, call.reason)
+        writeln!(text, "{head} {} ×{} by {by}: {}; {allowed}", call.call, call.count, call.reason)
             .ok();
     }
     if calls.len() > 10 {
@@ -103,7 +103,7 @@ pub(super) fn run_data(manifest: &Manifest, finished: &Finished) -> Value {
         .iter()
         .map(|call| {
             json!({
-                "call": call.name,
+                "call": call.call,
                 "args": call.args,
                 "program": JsonBytes(call.program.clone()),
                 "count": call.count,
@@ -123,27 +123,16 @@ pub(super) fn run_data(manifest: &Manifest, finished: &Finished) -> Value {
         "stdout": JsonBytes(finished.stdout.clone()),
         "stderr": JsonBytes(finished.stderr.clone()),
         "truncated": truncated(finished),
-        "programs": programs(finished),
+        "programs": finished.programs,
         "denied": denied,
         "flows": [],
     })
 }
 
-/// How many programs ran, and how often which; the most frequent first.
-fn programs(finished: &Finished) -> Value {
-    let names: Vec<Value> = finished
-        .programs
-        .by_count()
-        .into_iter()
-        .map(|(name, count)| json!({ "name": JsonBytes(name.to_vec()), "count": count }))
-        .collect();
-    json!({ "total": finished.programs.total(), "names": names })
-}
-
 /// What ran, where that is known: `ran      143 programs (node ×97, …)`.
 pub(super) fn ran(finished: &Finished) -> Option<String> {
     let programs = &finished.programs;
-    (programs.total() > 0).then(|| format!("ran      {}", programs.summary()))
+    (programs.total > 0).then(|| format!("ran      {}", programs.summary()))
 }
 
 fn truncated(finished: &Finished) -> bool {

@@ -25,6 +25,7 @@ fn create_list_explain_and_remove_have_their_shapes() {
     assert_eq!((made.history.as_str(), made.base.branch.as_str()), (Some("full"), "main"));
     assert!(is_digest(&made.policy) && made.id.len() == 16, "{made:?}");
     let listed: Listed = stand.ok(&["box", "ls", "--json"]).data();
+    assert!(listed.boxes.iter().all(|one| one.session.is_none()), "nothing runs");
     let [one] = &listed.boxes[..] else { panic!("{listed:?}") };
     assert_eq!((&one.name, &one.id, &one.base), (&made.name, &made.id, &made.base));
     assert_eq!(
@@ -211,6 +212,7 @@ fn status_diff_and_export_have_their_shapes() {
     let told: BoxStatus = stand.ok(&["box", "status", "a", "--json"]).data();
     assert_eq!((told.name.as_str(), told.id, told.base), ("a", made.id, made.base));
     assert_eq!((told.policy, told.network.as_str(), told.in_use), (made.policy, "none", false));
+    assert!(told.session.is_none(), "{:?}", told.session);
     assert_eq!((told.tier.as_str(), told.profile.as_str(), told.runs), ("process", "default", 1));
     assert_eq!((told.expires, told.purpose), (None, None));
     assert_eq!(told.workspace.kind, "checkout");

@@ -2,7 +2,7 @@
 //! changes, and the next command works.
 //!
 //! `H5I_SOAK_LIVES` is the number of lives on each back end (20 where it is not set), `H5I_SOAK_SEED`
-//! repeats what was printed.
+//! repeats what was printed. `H5I_SOAK_RUNS` is the number of runs that share one session (200).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 #[allow(dead_code, unused_macros, reason = "the contract's tests use the rest")]
@@ -10,6 +10,7 @@
 mod back_ends;
 mod chance;
 mod life;
+mod runs;
 #[allow(dead_code, reason = "the contract's tests use the rest")]
 #[path = "../contract/shapes.rs"]
 mod shapes;
@@ -37,6 +38,13 @@ fn nothing_survives_a_kill_at_any_moment() {
         println!("{}: {}", layout.unwrap_or("checkout"), life.told());
         life.end();
     }
+}
+
+#[test]
+fn nothing_grows_with_the_runs_of_a_session() {
+    let runs = asked("H5I_SOAK_RUNS").map_or(200, |runs| runs.parse().expect("a number"));
+    let figures = runs::one_session(runs);
+    println!("{runs} runs: descriptors, threads, KiB before and after {figures:?}");
 }
 
 #[expect(clippy::disallowed_methods, reason = "the soak is told its length by its caller")]

@@ -13,8 +13,9 @@ const REMEMBERED: usize = 1024;
 /// What is remembered of descent beyond what the kernel tells.
 #[derive(Debug, Default)]
 pub(super) struct Descent {
-    /// The box's init in this process's pid namespace, once a run has started.
-    pub(super) init: Option<u32>,
+    /// What stands above the runs, in this process's pid namespace: the box's init, and the keepers
+    /// of the runs that have one.
+    above_runs: VecDeque<u32>,
     /// Processes whose parent has ended, with their start times.
     orphans: BTreeMap<u32, (u64, Of)>,
     ages: VecDeque<u32>,
@@ -29,6 +30,23 @@ type Of = (ProcessId, u64);
 impl Descent {
     /// The box's init.
     pub(super) const INIT: ProcessId = ProcessId { proc: 0, pid: 1 };
+
+    /// A run's first process has this parent.
+    pub(super) fn stands_above(&mut self, parent: u32) {
+        if self.above_runs.contains(&parent) {
+            return;
+        }
+        self.above_runs.push_back(parent);
+        if self.above_runs.len() > REMEMBERED {
+            self.above_runs.pop_front();
+        }
+    }
+
+    /// Whether nothing of a run is at or above this one. Before the first run it is the init alone
+    /// that has children.
+    pub(super) fn is_above_runs(&self, pid: u32) -> bool {
+        self.above_runs.is_empty() || self.above_runs.contains(&pid)
+    }
 
     /// A process leads the session of a run.
     pub(super) fn leads(&mut self, pid: u32, of: Of) {
@@ -72,8 +90,15 @@ impl Descent {
                 return *of;
             }
             match above.or_else(|| Stat::of(at).map(|stat| stat.parent)) {
-                Some(next) if next != 0 && Some(next) != self.init => at = next,
-                _ => break,
+                // A number of a keeper that has gone may be a program's now.
+                Some(next) if next == 0 || self.above_runs.contains(&next) => {
+                    if let Some(of) = on_record(next) {
+                        return of;
+                    }
+                    break;
+                }
+                Some(next) => at = next,
+                None => break,
             }
             above = None;
         }

@@ -1,20 +1,18 @@
 //! What other threads may do to a run while it is waited for.
 
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
-
 use crate::command::TerminalSize;
+use crate::elsewhere::Holder;
+use crate::outcome::Stop;
 use crate::pump::OutputHandle;
-use crate::session::Shared;
 use crate::sys;
 use crate::terminal_modes::TerminalModes;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 
 /// What other threads may do to a run.
 #[derive(Debug)]
 pub struct RunHandle {
-    pub(super) id: u64,
-    pub(super) shared: Arc<Shared>,
+    pub(super) holder: Holder,
     pub(super) terminal: Option<OwnedFd>,
     pub(super) output: OutputHandle,
 }
@@ -27,15 +25,20 @@ impl RunHandle {
     /// # Errors
     /// `ESRCH` when it has ended, `EINVAL` for what is no signal.
     pub fn signal(&self, signal: i32) -> io::Result<()> {
-        let state = self.shared.state();
-        let run = state.runs.get(&self.id).filter(|run| run.end.is_none());
-        let pidfd = run.and_then(|run| run.pidfd.as_ref()).ok_or(rustix::io::Errno::SRCH)?;
         match (&self.terminal, signal) {
             (Some(terminal), libc::SIGINT | libc::SIGQUIT | libc::SIGTSTP) => {
+                if !self.holder.is_alive() {
+                    return Err(rustix::io::Errno::SRCH.into());
+                }
                 sys::signal_foreground(terminal.as_fd(), signal)
             }
-            _ => sys::signal_group(pidfd.as_fd(), signal),
+            _ => self.holder.signal(signal),
         }
+    }
+
+    /// Stops the run for a budget that its caller keeps; nothing once it has ended.
+    pub fn stop(&self, stop: Stop) {
+        self.holder.stop(stop);
     }
 
     /// Types these bytes at the run's terminal; waits while it has no room.

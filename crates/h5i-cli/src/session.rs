@@ -1,0 +1,25 @@
+//! A box that is alive, and the processes that share it.
+//!
+//! Who takes the box's lock first holds the session and listens on `control.sock` in the box's host
+//! directory ([`Host`]). Who comes later finds the lock taken and joins ([`Joined`]): it keeps its own
+//! terminal, pipes and bytes, and asks the holder to start, signal and record. The lock decides who is
+//! who; a socket without a holder is a leftover.
+
+mod control_socket;
+mod frame;
+mod host;
+mod joined;
+mod message;
+mod overseer;
+mod refused;
+mod roster;
+mod seat;
+mod service;
+
+pub(crate) use host::Host;
+pub(crate) use joined::Joined;
+pub(crate) use message::{Live, LiveProcess, LiveRun};
+pub(crate) use overseer::{Ending, Forwarded, Presence, end, freeze, presence};
+pub use refused::Refused;
+pub(crate) use roster::Lifetime;
+pub(crate) use seat::Seat;

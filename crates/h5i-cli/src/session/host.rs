@@ -1,0 +1,145 @@
+//! The process that holds a box's session: it began it, and others may join.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use h5i_confine::{Ahead, Command, EventSink, Launched, Session, SpawnError};
+use h5i_export::Event;
+use h5i_policy::ResolvedPolicy;
+
+use super::control_socket::{self, Before};
+use super::roster::{Lifetime, Place, Roster};
+use super::service;
+use crate::box_plan;
+use crate::caller::Caller;
+use crate::failure::{Failure, Kind};
+use crate::receipt_log::{ReceiptLog, Recorder};
+use crate::running::spawn_failure;
+use crate::store::{Manifest, StoredBox};
+
+/// A session that this process holds. Dropping it ends the box, whoever is in it.
+#[derive(Debug)]
+pub(crate) struct Host {
+    session: Session,
+    place: Option<Place>,
+    roster: Arc<Roster>,
+    socket: PathBuf,
+}
+
+impl Host {
+    /// Brings a box to life and takes others in from here on. The caller holds the box's lock.
+    /// `prepare` is called while the box is being made.
+    ///
+    /// # Errors
+    /// A failure when nothing was started.
+    pub(crate) fn open<T>(
+        caller: &Caller,
+        (stored, manifest, policy): (&StoredBox, &Manifest, &ResolvedPolicy),
+        lifetime: Lifetime,
+        prepare: impl FnOnce(&mut Launched<'_>) -> Result<T, Failure>,
+    ) -> Result<(Self, T), Failure> {
+        let layout = box_plan::layout_of(&caller.store, stored, manifest)?;
+        // The stage's first steps are the same whatever the plan; a plan that is refused ends them.
+        let ahead = Ahead::start(policy, &layout);
+        let plan = box_plan::plan(policy, &layout)?;
+        let started = |e| spawn_failure(&SpawnError::Session(e));
+        let mut launched = plan.launch(Some(ahead.map_err(started)?)).map_err(started)?;
+        // While the stage builds the box. Nothing of the box runs before the log is open.
+        let log = ReceiptLog::open(stored)?;
+        let recorder = Arc::new(Recorder::new(log, manifest, policy.tier));
+        let roster = Roster::new(Arc::clone(&recorder), lifetime);
+        if listen(stored, &roster, &mut launched)? == Before::Died {
+            recorder.cut_off_what_goes_on(stored)?;
+        }
+        let prepared = prepare(&mut launched)?;
+        let sink: Arc<dyn EventSink> = recorder;
+        let session = launched.session(sink).map_err(started)?;
+        roster.recorder.tells_runs_apart(session.handle());
+        roster.opens(session.handle());
+        let place = roster.enter();
+        let socket = control_socket::path(&stored.host_dir());
+        Ok((Self { session, place, roster, socket }, prepared))
+    }
+
+    /// A run of this process, with its number in the box.
+    ///
+    /// # Errors
+    /// An I/O failure of the log.
+    pub(crate) fn command(
+        &self,
+        argv: &[std::ffi::OsString],
+    ) -> Result<(u64, Command<'static>), Failure> {
+        let [program, args @ ..] = argv else {
+            return Err(Failure::told(Kind::Usage, "no command was given"));
+        };
+        let number = self.roster.recorder.admit(argv.to_vec())?;
+        let mut command = self.session.handle().command(program);
+        command.args(args).number(number);
+        Ok((number, command))
+    }
+
+    /// What is on record.
+    pub(crate) fn recorder(&self) -> &Recorder {
+        &self.roster.recorder
+    }
+
+    /// The session, for other threads.
+    pub(crate) fn handle(&self) -> h5i_confine::SessionHandle {
+        self.session.handle()
+    }
+
+    /// Keeps the session until it is stopped, or breaks.
+    ///
+    /// # Errors
+    /// An I/O failure of the log; the session is over then as well.
+    pub(crate) fn keep(
+        mut self,
+        ready: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.handle().wait_ready().map_err(|e| spawn_failure(&SpawnError::Session(e)))?;
+        let recorder = Arc::clone(&self.roster.recorder);
+        recorder.host(Event::SessionStart { policy: recorder.policy().to_owned() })?;
+        ready()?;
+        drop(self.place.take());
+        self.session.wait();
+        self.roster.close();
+        std::fs::remove_file(&self.socket).ok();
+        recorder.host(Event::SessionEnd)
+    }
+
+    /// Ends the session with its last run. `waits` is told how many others have one, if there are any.
+    pub(crate) fn end(mut self, waits: impl FnOnce(usize)) {
+        drop(self.place.take());
+        let others = self.roster.places();
+        if others > 0 {
+            waits(others);
+        }
+        self.roster.close_when_empty();
+        // While the box ends. What is there later was left by a holder that died.
+        self.session.stop();
+        std::fs::remove_file(&self.socket).ok();
+        self.session.end();
+    }
+}
+
+/// Listens for others; they are heard by the session's thread.
+fn listen(
+    stored: &StoredBox,
+    roster: &Arc<Roster>,
+    launched: &mut Launched<'_>,
+) -> Result<Before, Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::told(Kind::Io, format!("cannot listen for other runs of the box: {error}"))
+            .hint("see that the state directory is writable and has room (XDG_STATE_HOME)")
+    };
+    let (listener, before) = control_socket::listen(&stored.host_dir()).map_err(failed)?;
+    let told: OwnedFd = listener.as_fd().try_clone_to_owned().map_err(failed)?;
+    let roster = Arc::clone(roster);
+    launched.also_watch(told, move || {
+        while let Ok((stream, _)) = listener.accept() {
+            service::begin(stream, Arc::clone(&roster));
+        }
+    });
+    Ok(before)
+}

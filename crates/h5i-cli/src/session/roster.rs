@@ -1,0 +1,186 @@
+//! Who has a place in a session, and whether it takes in more.
+
+use std::ffi::OsString;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use h5i_confine::SessionHandle;
+
+use super::message::{Live, LiveRun};
+use crate::failure::Failure;
+use crate::json_bytes::JsonBytes;
+use crate::receipt_log::Recorder;
+use crate::timestamp::Timestamp;
+
+/// How long a session lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lifetime {
+    /// As long as a run has a place in it.
+    Runs,
+    /// Until it is stopped.
+    Started,
+}
+
+/// The places of one session. One that was not started ends when the last one
+/// is given up.
+#[derive(Debug)]
+pub(super) struct Roster {
+    pub(super) recorder: Arc<Recorder>,
+    since: Timestamp,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    session: Option<SessionHandle>,
+    places: usize,
+    ending: bool,
+    started: bool,
+    frozen: bool,
+    forwards: Vec<(u16, String)>,
+}
+
+/// A place in a session. Dropping it gives it up.
+#[derive(Debug)]
+pub(super) struct Place(Arc<Roster>);
+
+impl Roster {
+    pub(super) fn new(recorder: Arc<Recorder>, lifetime: Lifetime) -> Arc<Self> {
+        let state = State { started: lifetime == Lifetime::Started, ..State::default() };
+        let (since, state, changed) = (Timestamp::now(), Mutex::new(state), Condvar::new());
+        Arc::new(Self { recorder, since, state, changed })
+    }
+
+    /// The session is there.
+    pub(super) fn opens(&self, session: SessionHandle) {
+        self.state().session = Some(session);
+        self.changed.notify_all();
+    }
+
+    /// A place; `None` when the session ends.
+    pub(super) fn enter(self: &Arc<Self>) -> Option<Place> {
+        let mut state = self.state();
+        if state.ending {
+            return None;
+        }
+        state.places += 1;
+        Some(Place(Arc::clone(self)))
+    }
+
+    /// The session, once it is there; `None` when it ends before that.
+    pub(super) fn session(&self) -> Option<SessionHandle> {
+        let mut state = self.state();
+        loop {
+            if state.ending {
+                return None;
+            }
+            if let Some(session) = &state.session {
+                return Some(session.clone());
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// How many have a place.
+    pub(super) fn places(&self) -> usize {
+        self.state().places
+    }
+
+    /// Every process is stopped, or not any more.
+    pub(super) fn freezes(&self, frozen: bool) {
+        self.state().frozen = frozen;
+    }
+
+    pub(super) fn is_frozen(&self) -> bool {
+        self.state().frozen
+    }
+
+    /// A port of the box is on the host from here on.
+    pub(super) fn forwards(&self, port: u16, at: &str) {
+        self.state().forwards.push((port, at.to_owned()));
+    }
+
+    /// It is not any more.
+    pub(super) fn forgets(&self, port: u16, at: &str) {
+        let mut state = self.state();
+        if let Some(found) = state.forwards.iter().position(|f| f.0 == port && f.1 == at) {
+            state.forwards.remove(found);
+        }
+    }
+
+    /// The session as it is.
+    pub(super) fn live(&self, session: &SessionHandle) -> Live {
+        let told = |(run, argv, since_ms): (u64, Vec<OsString>, u64)| {
+            let words = argv.into_iter().map(|word| JsonBytes(word.into_encoded_bytes()));
+            LiveRun { run, command: words.collect(), since_ms }
+        };
+        let state = self.state();
+        let (started, frozen, forwards) = (state.started, state.frozen, state.forwards.clone());
+        drop(state);
+        Live {
+            since_ms: self.since.millis(),
+            started,
+            frozen,
+            runs: self.recorder.going().into_iter().map(told).collect(),
+            processes: session.processes().into_iter().map(Into::into).collect(),
+            cpu_ms: u64::try_from(session.processor_time().as_millis()).unwrap_or(u64::MAX),
+            forwards,
+        }
+    }
+
+    /// Waits until nobody has a place, or the time is over.
+    pub(super) fn wait_until_empty(&self, patience: Duration) {
+        let end = Instant::now() + patience;
+        let mut state = self.state();
+        while state.places > 0 {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let woken = self.changed.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// From here on nobody gets a place.
+    pub(super) fn close(&self) {
+        self.state().ending = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until nobody has a place; from then on nobody gets one.
+    pub(super) fn close_when_empty(&self) {
+        let mut state = self.state();
+        while state.places > 0 {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.ending = true;
+        self.changed.notify_all();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    pub(super) fn roster(&self) -> &Arc<Roster> {
+        &self.0
+    }
+
+    /// Takes the next number for a run of this command.
+    ///
+    /// # Errors
+    /// An I/O failure.
+    pub(super) fn number(&self, argv: Vec<OsString>) -> Result<u64, Failure> {
+        self.0.recorder.admit(argv)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.state().places -= 1;
+        self.0.changed.notify_all();
+    }
+}

@@ -1,0 +1,88 @@
+//! What belongs to a run ends with it when it is stopped, and lives on when it ends by itself.
+
+use std::time::{Duration, Instant};
+
+use crate::going::{Going, records, with_box};
+
+/// Daemons in every form, which write their ids to a directory.
+const DAEMONS: &str = "mkdir -p /tmp/$D; one() { exec sleep 1000; }; \
+    setsid sh -c 'echo $$ > /tmp/$D/1; exec sleep 1000' & \
+    (setsid sh -c 'trap \"\" TERM HUP INT; echo $$ > /tmp/$D/2; exec sleep 1000' &) ; \
+    (setsid sh -c '(echo $$ > /tmp/$D/3; exec sleep 1000 > /dev/null 2>&1 < /dev/null) & exit' &) ; \
+    while [ ! -s /tmp/$D/1 ] || [ ! -s /tmp/$D/2 ] || [ ! -s /tmp/$D/3 ]; do sleep 0.02; done; ";
+const COUNT: &str = "n=0; for p in $(ps -eo pid= -o args= | awk '$2 == \"sleep\" && $3 == 1000 { print $1 }'); \
+    do n=$((n + 1)); done; echo $n";
+
+#[test]
+fn a_deadline_ends_all_that_a_joined_run_started_and_nothing_else() {
+    let stand = with_box();
+    let holder = Going::waiting(&stand);
+    let leave = format!("D=left; export D; {DAEMONS} exit 0");
+    stand.sh("a", &leave);
+    let left = stand.sh("a", COUNT);
+    // What a run leaves when it ends by itself lives on, as at home.
+    assert_eq!(left, "3");
+    let begun = Instant::now();
+    let stay = format!("D=stopped; export D; {DAEMONS} echo all; sleep 1000");
+    let words = ["box", "run", "a", "--timeout", "1500ms", "--", "sh", "-c", stay.as_str()];
+    let mut stopped = Going::h5i(&stand, &words);
+    assert_eq!(stopped.line(), "all");
+    assert_eq!(stand.sh("a", COUNT), "7");
+    // Its daemons hold its output: the end of that is theirs.
+    let stopped = stopped.end();
+    assert_eq!(stopped.code, 124, "{}", stopped.err);
+    assert!(begun.elapsed() < Duration::from_millis(2500), "{:?}", begun.elapsed());
+    assert_eq!(stand.sh("a", COUNT), "3");
+    assert_eq!(holder.end().code, 7);
+}
+
+#[test]
+fn a_deadline_of_the_first_run_leaves_the_others_what_is_theirs() {
+    let stand = with_box();
+    let script = format!("D=first; export D; {DAEMONS} echo here; sleep 1000");
+    let words = ["box", "run", "a", "--timeout", "1s", "--", "sh", "-c", script.as_str()];
+    let mut first = Going::h5i(&stand, &words);
+    assert_eq!(first.line(), "here");
+    let mut second = Going::waiting(&stand);
+    let waits = "while [ $(ps -eo args= | grep -c '^sleep 1000') -gt 0 ]; do sleep 0.05; done";
+    stand.sh("a", waits);
+    second.type_line("alive");
+    assert_eq!(second.line(), "alive");
+    assert_eq!(second.end().code, 7);
+    assert_eq!(first.end().code, 124);
+}
+
+#[test]
+fn what_forks_as_fast_as_it_can_ends_at_its_deadline_and_alone() {
+    let stand = with_box();
+    let mut holder = Going::waiting(&stand);
+    for script in [
+        "f() { f | f & }; f 2> /dev/null; sleep 1000",
+        "while :; do (setsid sh -c 'sleep 0.01; exec sleep 1000' &) ; done 2> /dev/null",
+    ] {
+        let words = ["box", "run", "a", "--timeout", "1s", "--json", "--", "bash", "-c", script];
+        let said = stand.h5i(&words);
+        let run: crate::shapes::BoxRun = said.data();
+        assert_eq!((run.exit_code, said.code), (124, 124), "{run:?}");
+        holder.type_line("alive");
+        assert_eq!(holder.line(), "alive");
+        let told = stand.ok(&["box", "status", "a", "--json"]).json();
+        let left = told["data"]["session"]["processes"].as_array().unwrap().len();
+        assert_eq!(left, 2, "the holder's two: {told}");
+    }
+    assert_eq!(holder.end().code, 7);
+}
+
+#[test]
+fn a_run_that_kills_its_keeper_ends_the_box() {
+    let stand = with_box();
+    let holder = Going::waiting(&stand);
+    // Asked by a signal that can be held back, it stays.
+    stand.sh("a", "kill -TERM $PPID; kill -HUP $PPID; kill -USR1 $PPID; sleep 0; echo still");
+    let said = stand.h5i(&["box", "run", "a", "--", "sh", "-c", "kill -9 $PPID; sleep 1000"]);
+    assert_eq!(said.code, 125, "{}", said.err);
+    assert_eq!(holder.end().code, 125);
+    let broken = records(&stand).iter().filter(|r| r["outcome"] == "cut-off").count();
+    assert_eq!(broken, 2);
+    assert_eq!(stand.sh("a", "echo again"), "again");
+}

@@ -1,0 +1,98 @@
+//! Many at once.
+
+use std::thread;
+
+use crate::going::{Going, records, with_box};
+use crate::stand::Stand;
+
+/// Runs `count` commands at once, each with an exit code and an output of its own.
+fn at_once(stand: &Stand, count: usize, name: impl Fn(usize) -> String + Sync) {
+    thread::scope(|scope| {
+        for number in 0..count {
+            let name = &name;
+            scope.spawn(move || {
+                let script = format!(
+                    "i=0; while [ $i -lt 200 ]; do echo {number}; i=$((i+1)); done; exit {number}"
+                );
+                let said = stand.h5i(&["box", "run", &name(number), "--", "sh", "-c", &script]);
+                let own = format!("{number}\n").repeat(200);
+                assert_eq!(said.code, i32::try_from(number).unwrap(), "{}", said.err);
+                assert!(said.text() == own, "mixed with another's: {}", said.text());
+            });
+        }
+    });
+}
+
+#[test]
+fn twenty_runs_in_one_session_keep_their_codes_and_outputs() {
+    let stand = with_box();
+    let holder = Going::waiting(&stand);
+    at_once(&stand, 20, |_| "a".to_owned());
+    assert_eq!(holder.end().code, 7);
+    let ends = records(&stand).iter().filter(|r| r["kind"] == "run-end").count();
+    assert_eq!(ends, 21);
+}
+
+#[test]
+fn whoever_comes_first_to_an_idle_box_the_others_join() {
+    let stand = with_box();
+    for _ in 0..5 {
+        at_once(&stand, 8, |_| "a".to_owned());
+    }
+    let log = records(&stand);
+    let mut numbers: Vec<u64> =
+        log.iter().filter(|r| r["kind"] == "run-end").map(|r| r["run"].as_u64().unwrap()).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (1..=40).collect::<Vec<u64>>());
+}
+
+#[test]
+fn twenty_boxes_at_once() {
+    let stand = Stand::new();
+    for number in 0..20 {
+        stand.ok(&["box", "create", &format!("b{number}")]);
+    }
+    at_once(&stand, 20, |number| format!("b{number}"));
+}
+
+/// Descriptors, threads and memory (KiB) of the process that holds box `a`'s session.
+fn holder_figures(pid: u32) -> [u64; 3] {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    };
+    let count = |what: &str| std::fs::read_dir(format!("/proc/{pid}/{what}")).unwrap();
+    // The thread that brings the log to the disk comes after a second.
+    let threads = count("task").filter(|task| {
+        let name = std::fs::read_to_string(task.as_ref().unwrap().path().join("comm"));
+        name.is_ok_and(|name| name != "h5i-log\n")
+    });
+    [count("fd").count() as u64, threads.count() as u64, field("VmRSS:")]
+}
+
+#[test]
+fn a_hundred_runs_leave_nothing_in_the_process_that_holds_the_session() {
+    let stand = with_box();
+    let holder = Going::waiting(&stand);
+    let run = || stand.ok(&["box", "run", "a", "--", "true"]);
+    for _ in 0..20 {
+        run();
+    }
+    let settled = || loop {
+        // A conversation's thread ends after its last word.
+        let [fds, threads, memory] = holder_figures(holder.pid());
+        if threads <= 4 {
+            break [fds, threads, memory];
+        }
+        thread::yield_now();
+    };
+    let before = settled();
+    for _ in 0..100 {
+        run();
+    }
+    let after = settled();
+    assert_eq!(before[..2], after[..2]);
+    assert!(after[2] <= before[2] + 512, "{before:?} {after:?}");
+    assert_eq!(holder.end().code, 7);
+}

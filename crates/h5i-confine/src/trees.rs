@@ -1,0 +1,185 @@
+//! The processes of a box, seen from outside: whose they are, and how they are reached.
+//!
+//! A run with a keeper is what stands below that. A run without one is what stands below no keeper.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::processes::children;
+use crate::session::State;
+
+/// Processes that are waited for at once.
+const TOGETHER: usize = 256;
+
+/// A process of the box, by its numbers on the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub(crate) pid: u32,
+    pub(crate) parent: u32,
+    /// The run whose keeper it stands below.
+    pub(crate) kept: Option<u64>,
+}
+
+/// Where a box's processes are found.
+#[derive(Debug)]
+pub(crate) struct Roots {
+    /// The box's init.
+    init: u32,
+    /// Runs and their keepers.
+    keepers: Vec<(u64, u32)>,
+}
+
+impl Roots {
+    /// `None` when the box is gone.
+    pub(crate) fn of(stage: &OwnedFd, state: &State) -> Option<Self> {
+        let init = children(number_of(stage)?).into_iter().next()?;
+        let number = |(run, fd): (&u64, &OwnedFd)| Some((*run, number_of(fd)?));
+        Some(Self { init, keepers: state.keepers.iter().filter_map(number).collect() })
+    }
+
+    /// Every process but the init and the keepers.
+    pub(crate) fn members(&self) -> Vec<Member> {
+        self.visit(|_| {})
+    }
+
+    /// Visits each of them before its children are looked up.
+    fn visit(&self, mut meets: impl FnMut(Member)) -> Vec<Member> {
+        let mut found = Vec::new();
+        let mut seen = BTreeSet::new();
+        let mut waiting = vec![(self.init, None)];
+        while let Some((parent, kept)) = waiting.pop() {
+            for pid in children(parent) {
+                if !seen.insert(pid) {
+                    continue;
+                }
+                match self.keepers.iter().find(|(_, keeper)| *keeper == pid) {
+                    Some((run, _)) => waiting.push((pid, Some(*run))),
+                    None => {
+                        let member = Member { pid, parent, kept };
+                        meets(member);
+                        found.push(member);
+                        waiting.push((pid, kept));
+                    }
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The number of a pidfd's process on the host; `None` when it was reaped.
+fn number_of(pidfd: &OwnedFd) -> Option<u32> {
+    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
+    info.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()
+}
+
+/// State and parent of a process; see proc_pid_stat(5).
+fn state_and_parent(pid: u32) -> Option<(char, u32)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
+    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
+}
+
+/// Takes hold of a member, if it still is one: its number may be another process's by now.
+fn hold(member: Member) -> Option<OwnedFd> {
+    let pid = Pid::from_raw(i32::try_from(member.pid).ok()?)?;
+    let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    let (state, parent) = state_and_parent(member.pid)?;
+    (parent == member.parent && !matches!(state, 'Z' | 'X')).then_some(fd)
+}
+
+/// Kills what `chosen` says of a box, until nothing of it is left; `false` when something still was
+/// at the end of `patience`.
+///
+/// All is stopped first: what starts others while it is killed would have the numbers of the dead for
+/// new ones, as fast as they are given back.
+pub(crate) fn kill(roots: &Roots, chosen: impl Fn(&Member) -> bool, patience: Duration) -> bool {
+    let end = Instant::now() + patience;
+    loop {
+        stop_all(roots, &chosen, end);
+        let mut held: Vec<OwnedFd> = Vec::new();
+        let mut met = false;
+        for member in roots.members().into_iter().filter(|member| chosen(member)) {
+            if let Some(fd) = hold(member) {
+                // One that has just ended is as good.
+                pidfd_send_signal(&fd, Signal::KILL).ok();
+                held.push(fd);
+                met = true;
+            }
+            if held.len() == TOGETHER {
+                wait_for(&std::mem::take(&mut held), end);
+            }
+        }
+        if !met {
+            return true;
+        }
+        wait_for(&held, end);
+        if Instant::now() >= end {
+            return false;
+        }
+    }
+}
+
+/// Stops what is chosen, until a round finds nobody who was not met before, or the moment has come.
+/// A process is stopped before its children are looked up, so a second round finds only what was
+/// being forked then.
+fn stop_all(roots: &Roots, chosen: impl Fn(&Member) -> bool, end: Instant) {
+    let mut stopped = BTreeSet::new();
+    loop {
+        let before = stopped.len();
+        roots.visit(|member| {
+            if chosen(&member)
+                && !stopped.contains(&member.pid)
+                && let Some(fd) = hold(member)
+            {
+                pidfd_send_signal(&fd, Signal::STOP).ok();
+                stopped.insert(member.pid);
+            }
+        });
+        if stopped.len() == before || Instant::now() >= end {
+            return;
+        }
+    }
+}
+
+/// Waits until all of them have ended, or the moment has come.
+fn wait_for(held: &[OwnedFd], end: Instant) {
+    for fd in held {
+        let left = end.saturating_duration_since(Instant::now());
+        let left = Timespec { tv_sec: 0, tv_nsec: left.min(LONGEST).subsec_nanos().into() };
+        // An interruption is met by the next round.
+        poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&left)).ok();
+    }
+}
+
+/// Patience is less than a second.
+const LONGEST: Duration = Duration::from_millis(999);
+
+/// Sends every process of the box a signal, each before its children are looked up, until a round
+/// finds nobody new; yields how many got it.
+pub(crate) fn signal_all(roots: &Roots, signal: Signal) -> usize {
+    /// What forks all the time is stopped by the first round that meets it; other signals may never
+    /// come to an end.
+    const ROUNDS: usize = 100;
+    let mut reached = BTreeSet::new();
+    for _ in 0..ROUNDS {
+        let before = reached.len();
+        roots.visit(|member| {
+            if !reached.contains(&member.pid)
+                && let Some(fd) = hold(member)
+            {
+                pidfd_send_signal(&fd, signal).ok();
+                reached.insert(member.pid);
+            }
+        });
+        if reached.len() == before {
+            break;
+        }
+    }
+    reached.len()
+}
