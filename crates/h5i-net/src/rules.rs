@@ -1,0 +1,172 @@
+//! The rules of a box's network, as questions that the gate, the resolver and the relay ask.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+
+use h5i_policy::{Cidr, HostName, NetMode, NetPolicy, NetRule, NetTarget, Protocol};
+
+use crate::address::HOST_V4;
+use crate::gate::Range;
+
+/// The rules that hold now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rules {
+    mode: NetMode,
+    allow: BTreeSet<NetRule>,
+}
+
+impl Rules {
+    /// Rules have no meaning outside of mode `allow`.
+    pub(crate) fn new(policy: &NetPolicy) -> Self {
+        let allow = match policy.mode {
+            NetMode::Allow => policy.allow.clone(),
+            _ => BTreeSet::new(),
+        };
+        Self { mode: policy.mode, allow }
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.mode == NetMode::Open
+    }
+
+    /// The rules that allow `name`, whatever their port.
+    pub(crate) fn of_name<'a>(&'a self, name: &'a HostName) -> impl Iterator<Item = &'a NetRule> {
+        self.allow.iter().filter(|rule| rule.allows_name(name, rule.port(), rule.protocol()))
+    }
+
+    /// Whether the resolver answers for `name`.
+    pub(crate) fn resolves(&self, name: &HostName) -> bool {
+        self.is_open() || self.of_name(name).next().is_some()
+    }
+
+    /// Whether any port of the host's loopback is allowed.
+    pub(crate) fn lists_host(&self) -> bool {
+        self.allow.iter().any(|rule| *rule.target() == NetTarget::HostLoopback)
+    }
+
+    /// The rule that allows a TCP flow to this port of the host's loopback.
+    pub(crate) fn host(&self, port: u16) -> Option<&NetRule> {
+        self.allow.iter().find(|rule| {
+            *rule.target() == NetTarget::HostLoopback
+                && (rule.port(), rule.protocol()) == (port, Protocol::Tcp)
+        })
+    }
+
+    /// The rule that lists the address of a TCP flow.
+    pub(crate) fn address(&self, to: SocketAddr) -> Option<&NetRule> {
+        self.allow.iter().find(|rule| rule.allows_address(to.ip(), to.port(), Protocol::Tcp))
+    }
+
+    /// Whether any rule lists the address, at any port.
+    pub(crate) fn lists_address(&self, address: IpAddr) -> bool {
+        self.allow
+            .iter()
+            .any(|rule| matches!(rule.target(), NetTarget::Addresses(r) if r.contains(address)))
+    }
+
+    /// What the gate lets through to the relay whatever names resolve to: no range within another.
+    pub(crate) fn ranges(&self) -> BTreeSet<Range> {
+        let tcp = |addresses, port| Range { addresses, protocol: Protocol::Tcp, port };
+        if self.is_open() {
+            let everything =
+                ["0.0.0.0/0", "::/0"].into_iter().filter_map(|all| Cidr::new(all).ok());
+            return everything
+                .flat_map(|all| all.public_part())
+                .map(|range| tcp(range, None))
+                .collect();
+        }
+        let all: Vec<Range> = self
+            .allow
+            .iter()
+            .filter(|rule| rule.protocol() == Protocol::Tcp)
+            .filter_map(|rule| match rule.target() {
+                NetTarget::Addresses(range) => Some(tcp(*range, Some(rule.port()))),
+                NetTarget::HostLoopback => {
+                    Some(tcp(Cidr::from(IpAddr::V4(HOST_V4)), Some(rule.port())))
+                }
+                _ => None,
+            })
+            .collect();
+        let within = |inner: &Range, outer: &Range| {
+            inner != outer && inner.port == outer.port && outer.addresses.covers(&inner.addresses)
+        };
+        all.iter().filter(|one| !all.iter().any(|other| within(one, other))).cloned().collect()
+    }
+}
+
+/// Whether an address is of the public network: none of IANA's special-purpose ranges, which hold
+/// private, loopback, link-local (cloud metadata among them), shared, benchmark and documentation
+/// addresses, and the ranges by which IPv6 reaches IPv4 (mapped, NAT64, 6to4, Teredo).
+pub(crate) fn is_public(address: IpAddr) -> bool {
+    !Cidr::from(address).public_part().is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(mode: NetMode, allow: &[&str]) -> Rules {
+        let mut policy = NetPolicy::default();
+        policy.mode = mode;
+        policy.allow = allow.iter().map(|rule| NetRule::new(rule).unwrap()).collect();
+        Rules::new(&policy)
+    }
+
+    #[test]
+    fn ranges_never_overlap() {
+        let listed = ["10.0.0.0/8:80", "10.1.0.0/16:80", "10.1.0.0/16:81", "192.0.0.0/29:5432"];
+        let found = rules(NetMode::Allow, &[&listed[..], &["host:5432"]].concat()).ranges();
+        let found: Vec<_> = found.iter().map(|r| (r.addresses.to_string(), r.port)).collect();
+        assert_eq!(
+            found,
+            [
+                ("10.0.0.0/8".to_owned(), Some(80)),
+                ("10.1.0.0/16".to_owned(), Some(81)),
+                ("192.0.0.0/29".to_owned(), Some(5432))
+            ]
+        );
+    }
+
+    #[test]
+    fn a_mode_without_rules_has_none() {
+        assert!(rules(NetMode::None, &["10.0.0.0/8:80"]).ranges().is_empty());
+        let name = HostName::new("a.example").unwrap();
+        assert!(!rules(NetMode::None, &["a.example"]).resolves(&name));
+        assert!(rules(NetMode::Allow, &["a.example"]).resolves(&name));
+        assert!(rules(NetMode::Open, &[]).resolves(&name));
+    }
+
+    #[test]
+    fn every_spelling_of_private_space_is_special() {
+        for text in [
+            "0.0.0.0",
+            "10.1.2.3",
+            "100.64.0.1",
+            "127.0.0.1",
+            "169.254.169.254",
+            "172.16.0.1",
+            "192.0.0.1",
+            "192.168.1.1",
+            "198.18.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::ffff:10.0.0.1",
+            "64:ff9b::a9fe:a9fe",
+            "2002:a00:1::",
+            "2001::1",
+            "fe80::1",
+            "fc00::1",
+            "fd00:ec2::254",
+            "ff02::1",
+            "100::1",
+            "fec0::1",
+        ] {
+            assert!(!is_public(text.parse().unwrap()), "{text}");
+        }
+        for text in ["1.1.1.1", "8.8.8.8", "172.32.0.1", "2600::1", "2a00:1450::1"] {
+            assert!(is_public(text.parse().unwrap()), "{text}");
+        }
+    }
+}
