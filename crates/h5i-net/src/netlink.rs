@@ -45,7 +45,10 @@ impl Netlink {
     /// ends the exchange; the first error of any does, too.
     pub(crate) fn transact(&mut self, requests: &[Request]) -> io::Result<()> {
         let first = self.sequence.wrapping_add(1);
-        let last = self.send(requests)?;
+        self.send(requests)?;
+        let acknowledged = requests.iter().rposition(|one| one.flags & NLM_F_ACK != 0);
+        let offset = acknowledged.and_then(|at| u32::try_from(at).ok()).unwrap_or(0);
+        let last = first.wrapping_add(offset);
         loop {
             for answer in self.receive()? {
                 let in_range = answer.sequence.wrapping_sub(first) <= last.wrapping_sub(first);

@@ -155,7 +155,7 @@ mod tests {
         }
         assert_eq!(pins.iter().count(), PER_NAME);
         assert_eq!(pins.names(address, now).count(), 0);
-        for n in 0..5000_u32 {
+        for n in 0..4200_u32 {
             pins.keep(
                 &pinned(&format!("n{n}.example"), 0x0a0a_0000 + 0x1000_0000 + n),
                 now + second,
