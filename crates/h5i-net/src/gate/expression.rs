@@ -176,9 +176,10 @@ pub(super) fn log(group: u16, length: u32) -> Attributes {
 pub(super) enum Reject {
     /// TCP reset: `connect` fails with ECONNREFUSED.
     Reset,
-    /// ICMP port unreachable: the next call on a UDP socket fails with ECONNREFUSED.
+    /// ICMP port unreachable. The kernel tells the sender itself already: `send` fails with EPERM,
+    /// as for whatever the output hook drops, and what follows on the socket with ECONNREFUSED.
     PortUnreachable,
-    /// ICMP administratively prohibited.
+    /// ICMP administratively prohibited; `send` fails with EPERM.
     Prohibited,
 }
 

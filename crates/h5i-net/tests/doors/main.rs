@@ -17,6 +17,7 @@
 )]
 
 mod dns;
+mod hello;
 mod namespaces;
 mod scenario;
 mod server;

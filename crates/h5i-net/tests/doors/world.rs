@@ -8,7 +8,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use h5i_net::{
-    Addresses, Budgets, Event, EventSink, Network, Refusal, Resolve, SinkClosed, requests,
+    Addresses, Budgets, Event, EventSink, Network, Refusal, Resolve, SinkClosed, SocketRequest,
+    requests,
 };
 use h5i_policy::{HostName, NetMode, NetPolicy, NetRule};
 
@@ -27,25 +28,54 @@ pub(crate) const LONG: Duration = Duration::from_secs(10);
 
 /// What names resolve to on the host; they can be changed at any time.
 #[derive(Clone, Default)]
-pub(crate) struct Names(Arc<Mutex<BTreeMap<String, Vec<IpAddr>>>>, Arc<Mutex<Vec<String>>>);
+pub(crate) struct Names(Arc<(Mutex<Known>, Condvar)>);
+
+#[derive(Default)]
+struct Known {
+    addresses: BTreeMap<String, Vec<IpAddr>>,
+    asked: Vec<String>,
+    held: Option<String>,
+}
 
 impl Names {
     pub(crate) fn set(&self, name: &str, addresses: &[&str]) {
         let addresses = addresses.iter().map(|a| a.parse().unwrap()).collect();
-        self.0.lock().unwrap().insert(name.to_owned(), addresses);
+        self.0.0.lock().unwrap().addresses.insert(name.to_owned(), addresses);
     }
 
     /// The names that the host was asked for.
     pub(crate) fn asked(&self) -> Vec<String> {
-        self.1.lock().unwrap().clone()
+        self.0.0.lock().unwrap().asked.clone()
+    }
+
+    /// Keeps lookups of names below `domain` waiting until they are let go.
+    pub(crate) fn hold(&self, domain: &str) {
+        self.0.0.lock().unwrap().held = Some(domain.to_owned());
+    }
+
+    pub(crate) fn let_go(&self) {
+        self.0.0.lock().unwrap().held = None;
+        self.0.1.notify_all();
+    }
+
+    /// Waits until the host was asked for a name.
+    pub(crate) fn wait_asked(&self, name: &str) {
+        let known = self.0.0.lock().unwrap();
+        let missing = |known: &mut Known| !known.asked.iter().any(|asked| asked == name);
+        let (_known, waited) = self.0.1.wait_timeout_while(known, LONG, missing).unwrap();
+        assert!(!waited.timed_out(), "{name}");
     }
 }
 
 impl Resolve for Names {
     fn resolve(&self, name: &HostName) -> io::Result<Addresses> {
-        self.1.lock().unwrap().push(name.to_string());
-        let found = self.0.lock().unwrap().get(name.as_str()).cloned();
-        let found = found.ok_or(io::ErrorKind::NotFound)?;
+        let mut known = self.0.0.lock().unwrap();
+        known.asked.push(name.to_string());
+        self.0.1.notify_all();
+        let held =
+            |k: &mut Known| k.held.as_ref().is_some_and(|domain| name.as_str().ends_with(domain));
+        known = self.0.1.wait_while(known, held).unwrap();
+        let found = known.addresses.get(name.as_str()).cloned().ok_or(io::ErrorKind::NotFound)?;
         Ok(Addresses::new(found, Duration::from_secs(1)))
     }
 }
@@ -149,18 +179,21 @@ impl World {
     pub(crate) fn with_budgets(mode: NetMode, rules: &[&str], budgets: Budgets) -> Self {
         let mut world = Self::bare();
         let policy = policy(mode, rules);
-        let asked = requests(&policy).unwrap();
-        let sockets = namespaces::within(&world.inside, || {
-            asked.map(|one| {
-                // SAFETY: numbers only.
-                let socket = unsafe { libc::socket(one.domain, one.kind, one.protocol) };
-                assert!(socket >= 0, "{}", io::Error::last_os_error());
-                // SAFETY: the descriptor was just made, and nobody else has it.
-                unsafe { OwnedFd::from_raw_fd(socket) }
-            })
-        });
-        world.network = Some(world.start(sockets.into(), &policy, budgets));
+        let sockets = world.sockets(&requests(&policy).unwrap());
+        world.network = Some(world.start(sockets, &policy, budgets));
         world
+    }
+
+    /// Sockets of the box.
+    pub(crate) fn sockets(&self, asked: &[SocketRequest]) -> Vec<OwnedFd> {
+        let make = |one: &SocketRequest| {
+            // SAFETY: numbers only.
+            let socket = unsafe { libc::socket(one.domain, one.kind, one.protocol) };
+            assert!(socket >= 0, "{}", io::Error::last_os_error());
+            // SAFETY: the descriptor was just made, and nobody else has it.
+            unsafe { OwnedFd::from_raw_fd(socket) }
+        };
+        namespaces::within(&self.inside, || asked.iter().map(make).collect())
     }
 
     /// Starts a network on sockets of a box.
@@ -182,6 +215,11 @@ impl World {
     /// Does something as a program of the box.
     pub(crate) fn inside<T>(&self, act: impl FnOnce() -> T) -> T {
         namespaces::within(&self.inside, act)
+    }
+
+    /// Forgets what names resolved to a moment ago, without waiting for its time.
+    pub(crate) fn forget_answers(&self) {
+        self.network().replace(&self.network().policy()).unwrap();
     }
 
     /// A listener of the internet.
