@@ -112,7 +112,7 @@ impl Network {
         let sockets: [OwnedFd; 7] =
             sockets.try_into().map_err(|_e| StartError::Sockets { given, asked })?;
         let [route, gate, notices, tcp4, tcp6, datagrams, streams] = sockets;
-        let wake = Arc::new(at("make an eventfd", || eventfd())?);
+        let wake = Arc::new(at("make an eventfd", eventfd)?);
         let poll = Arc::new(at("make an epoll set", || {
             Ok(rustix::event::epoll::create(CreateFlags::CLOEXEC)?)
         })?);

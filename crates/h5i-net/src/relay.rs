@@ -96,7 +96,7 @@ impl Relay {
     /// Something happened at one end of a flow.
     pub(crate) fn happened(&mut self, token: u64, flags: EventFlags) {
         let offset = token.wrapping_sub(self.first_token);
-        let side = if offset % 2 == 0 { Side::Client } else { Side::Server };
+        let side = if offset.is_multiple_of(2) { Side::Client } else { Side::Server };
         let Ok(place) = usize::try_from(offset / 2) else { return };
         let Some(Some(flow)) = self.flows.get_mut(place) else { return };
         let broken = flags.intersects(EventFlags::ERR | EventFlags::HUP);

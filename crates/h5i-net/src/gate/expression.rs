@@ -176,10 +176,10 @@ pub(super) fn log(group: u16, length: u32) -> Attributes {
 pub(super) enum Reject {
     /// TCP reset: `connect` fails with ECONNREFUSED.
     Reset,
-    /// ICMP port unreachable. The kernel tells the sender itself already: `send` fails with EPERM,
-    /// as for whatever the output hook drops, and what follows on the socket with ECONNREFUSED.
+    /// ICMP port unreachable. It is the caller's `send` that fails, with EPERM, as for whatever the
+    /// output hook drops: the ICMP error itself is not made by kernels whose route is not `local`.
     PortUnreachable,
-    /// ICMP administratively prohibited; `send` fails with EPERM.
+    /// ICMP administratively prohibited; `send` fails with EPERM as well.
     Prohibited,
 }
 

@@ -281,7 +281,7 @@ impl Flow {
                     First::Http => {
                         let mut requests = Requests::new(self.destination.port());
                         // Only the name is wanted; whether all is in order is not asked here.
-                        let _ = requests.read(seen, &mut Vec::new(), |_| true);
+                        requests.read(seen, &mut Vec::new(), |_| true).ok();
                         self.name = requests.name().cloned();
                     }
                     _ => {}

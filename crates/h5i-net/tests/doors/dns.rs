@@ -32,15 +32,20 @@ fn server() -> SocketAddr {
     SocketAddr::from((RESOLVER, 53))
 }
 
-/// Sends a packet to the resolver over UDP and yields what comes back.
+/// Sends a packet to the resolver over UDP and yields what comes back. A packet that was lost in a
+/// flood is sent again, as every client does.
 pub(crate) fn exchange(world: &World, packet: &[u8]) -> std::io::Result<Vec<u8>> {
     let socket = world.inside(|| UdpSocket::bind("127.0.0.1:0").unwrap());
-    socket.set_read_timeout(Some(LONG)).unwrap();
-    socket.send_to(packet, server()).unwrap();
+    socket.set_read_timeout(Some(LONG / 5)).unwrap();
     let mut buffer = vec![0; 4096];
-    let count = socket.recv(&mut buffer)?;
-    buffer.truncate(count);
-    Ok(buffer)
+    for _ in 0..5 {
+        socket.send_to(packet, server())?;
+        if let Ok(count) = socket.recv(&mut buffer) {
+            buffer.truncate(count);
+            return Ok(buffer);
+        }
+    }
+    Err(std::io::ErrorKind::TimedOut.into())
 }
 
 /// Asks over UDP.

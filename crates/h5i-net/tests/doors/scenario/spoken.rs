@@ -38,9 +38,13 @@ fn say(world: &World, heard: &Receiver<Vec<u8>>, to: &str, words: &[u8], step: u
     heard.recv_timeout(LONG).unwrap()
 }
 
-/// The reason of the last flow that was refused.
+/// The reason of the last flow that ended, or was refused.
 fn last(world: &World) -> Option<Refusal> {
-    world.log.all().iter().rev().find_map(refusal)
+    let opened = |event: &Event| matches!(event, Event::FlowOpened { .. });
+    let opened = world.log.all().iter().filter(|event| opened(event)).count() as u64;
+    let event =
+        world.log.wait(|event| matches!(event, Event::FlowEnded(ended) if ended.flow == opened));
+    refusal(&event)
 }
 
 pub(super) fn tls() {
