@@ -99,10 +99,15 @@ impl Log {
 
     /// Waits for an event.
     pub(crate) fn wait(&self, wanted: impl Fn(&Event) -> bool) -> Event {
+        self.wait_nth(1, wanted)
+    }
+
+    /// Waits until so many events are as wanted, and yields the last of them.
+    pub(crate) fn wait_nth(&self, count: usize, wanted: impl Fn(&Event) -> bool) -> Event {
         let mut events = self.0.lock().unwrap();
         let end = Instant::now() + LONG;
         loop {
-            if let Some(found) = events.iter().find(|event| wanted(event)) {
+            if let Some(found) = events.iter().filter(|event| wanted(event)).nth(count - 1) {
                 return found.clone();
             }
             let left = end.saturating_duration_since(Instant::now());
@@ -129,7 +134,6 @@ pub(crate) fn refusal(event: &Event) -> Option<Refusal> {
 }
 
 pub(crate) struct World {
-    pub(crate) host: OwnedFd,
     pub(crate) internet: OwnedFd,
     pub(crate) inside: OwnedFd,
     pub(crate) names: Names,
@@ -156,7 +160,8 @@ impl World {
         for last in 1..=8_u8 {
             namespaces::loopback_address([93, 184, 217, last].into());
         }
-        let host = namespaces::new();
+        // The thread stays in the host's.
+        namespaces::new();
         namespaces::lay_cable(&internet);
         namespaces::loopback_address(ip(HOSTS_OWN));
         namespaces::cable_address(ip("192.168.77.1"), 30);
@@ -168,7 +173,7 @@ impl World {
         namespaces::default_route(ip("192.168.77.2"));
         namespaces::default_route(ip("fd77::2"));
         let (names, log) = (Names::default(), Arc::new(Log::default()));
-        Self { host, internet, inside, names, log, network: None }
+        Self { internet, inside, names, log, network: None }
     }
 
     /// The same with a box behind the gate.

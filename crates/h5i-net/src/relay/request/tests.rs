@@ -19,7 +19,7 @@ const HOST: &str = "Host: a.example\r\n";
 fn plain_requests_pass_as_they_are_however_they_are_cut() {
     let requests = [
         format!("GET / HTTP/1.1\r\n{HOST}\r\n"),
-        format!("GET http://A.example:80/x HTTP/1.1\r\nHost: A.EXAMPLE:80\r\n\r\n"),
+        "GET http://A.example:80/x HTTP/1.1\r\nHost: A.EXAMPLE:80\r\n\r\n".to_owned(),
         format!("POST /x HTTP/1.1\r\n{HOST}Content-Length: 5\r\n\r\nhello"),
         format!(
             "POST /x HTTP/1.1\r\n{HOST}Transfer-Encoding: chunked\r\n\r\n5\r\nhel\r\n\r\n0\r\nX: y\r\n\r\n"
@@ -121,8 +121,8 @@ fn the_answer_to_an_upgrade_is_seen_past_interim_ones() {
         let mut all = early.to_vec();
         all.extend(format!("HTTP/1.1 {status}\r\n").bytes());
         let mut answer = Answer::default();
-        let found = all.iter().map(|byte| answer.read(&[*byte]).unwrap());
-        assert_eq!(found.filter(|found| *found != Switch::Open).next(), Some(switch));
+        let mut found = all.iter().map(|byte| answer.read(&[*byte]).unwrap());
+        assert_eq!(found.find(|found| *found != Switch::Open), Some(switch));
     }
     assert_eq!(Answer::default().read(b"SSH-2.0-x y z"), Err(Refusal::MalformedRequest));
 }
