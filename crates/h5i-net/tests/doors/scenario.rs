@@ -5,6 +5,7 @@ mod carried;
 mod flows;
 mod live;
 mod names;
+mod real;
 mod spoken;
 
 /// Id of the door, claim, rehearsal.
@@ -34,6 +35,8 @@ pub(crate) const ALL: &[(&str, &str, fn())] = &[
     ("F11", "each budget stops with its name", live::budgets),
     ("F12", "bytes and names are on record", live::counted),
     ("F13", "refusals are counted and told at the end", live::told_at_the_end),
+    ("R1", "programs of a real box work without a proxy variable, or fail at once", real::clients),
+    ("R2", "a box can't change its gate or routes", real::tampering),
     ("N1", "bytes arrive whole, in both directions, past slow readers", carried::whole),
     ("N2", "half-closed flows go on in the other direction", carried::half_closed),
     ("N3", "a reset is a reset on the other side, and an unreachable host too", carried::resets),
