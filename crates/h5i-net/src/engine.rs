@@ -208,7 +208,11 @@ impl Engine {
             *told = denied.packets;
             if count > 0 {
                 let protocol = RefusedProtocol::new(denied.protocol, port);
-                self.sink.event(Event::RefusedAddress { address, protocol, count })?;
+                self.sink.event(if address.is_unspecified() {
+                    Event::MoreRefusedAddresses { protocol, count }
+                } else {
+                    Event::RefusedAddress { address, protocol, count }
+                })?;
             }
         }
         self.resolver.report()

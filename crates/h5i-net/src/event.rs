@@ -38,6 +38,14 @@ pub enum Event {
         /// How many packets; a program that tries again is counted again.
         count: u64,
     },
+    /// More destinations were refused than are kept apart: packets to the others, by protocol
+    /// (port 0).
+    MoreRefusedAddresses {
+        /// What was sent there.
+        protocol: RefusedProtocol,
+        /// How many packets since it was last reported.
+        count: u64,
+    },
     /// A name was asked for that no rule lists: the first time, or how often since it was last
     /// reported.
     RefusedName {

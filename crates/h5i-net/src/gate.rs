@@ -42,6 +42,8 @@ const APPEND: u16 = 0x800;
 /// Destinations that the gate keeps a count of, each family; what comes when it is full is refused
 /// all the same.
 const DENIED_KEPT: u32 = 4096;
+/// Kinds of what comes then: the protocols.
+const MORE_KEPT: u32 = 256;
 /// Destinations announced in one second.
 const ANNOUNCED: u64 = 200;
 /// Group of the announcements.
@@ -92,11 +94,14 @@ impl Gate {
             batch.push(set(family, "range", CONCATENATED | INTERVAL, None));
             let flags = CONCATENATED | UPDATED_BY_PACKETS;
             batch.push(set(family, "denied", flags, Some(DENIED_KEPT)));
+            batch.push(set(family, "more", flags, Some(MORE_KEPT)));
         }
         batch.push(chain("refuse", None));
+        batch.push(chain("announce", None));
         batch.push(chain("gate", Some(("filter", -150, 0))));
         batch.push(chain("lead", Some(("nat", -100, 1))));
         batch.extend(refuse_rules());
+        batch.extend(announce_rules());
         batch.extend(gate_rules());
         batch.extend(lead_rules(relay));
         batch.extend(range_elements(NEW_ELEMENT, ranges));
@@ -114,11 +119,13 @@ impl Gate {
         if batch.is_empty() { Ok(()) } else { commit(&mut self.netlink, batch) }
     }
 
-    /// What was refused since the start, with counts.
+    /// What was refused since the start, with counts. Those of destinations that there was no room
+    /// for come under the unspecified address, port 0.
     pub(crate) fn denied(&mut self) -> io::Result<Vec<Denied>> {
         let mut found = Vec::new();
-        for family in Family::ALL {
-            let body = Attributes::new().text(1, TABLE).text(2, &name("denied", family));
+        let sets = ["denied", "more"].into_iter();
+        for set in sets.flat_map(|base| Family::ALL.map(|family| name(base, family))) {
+            let body = Attributes::new().text(1, TABLE).text(2, &set);
             let request = request(GET_ELEMENT, 0, &body);
             for answer in self.netlink.dump(request.kind, request.body)? {
                 let Some(attributes) = answer.body.get(GENERIC..) else { continue };
@@ -192,7 +199,8 @@ fn set_id(base: &str, family: Family) -> u32 {
     let first = match base {
         "allow" => 1,
         "range" => 3,
-        _ => 5,
+        "denied" => 5,
+        _ => 7,
     };
     first + u32::from(family == Family::V6)
 }
@@ -255,24 +263,29 @@ fn gate_rules() -> Vec<Request> {
     rules
 }
 
-/// A destination that was refused before is counted; a new one is noted and announced.
-fn deny(family: Family, key: &[Attributes]) -> [Request; 3] {
+/// A destination that was refused before is counted; a new one is noted and announced; one that
+/// there is no more room for is counted with the others of its protocol.
+fn deny(family: Family, key: &[Attributes]) -> [Request; 4] {
+    let set = name("denied", family);
+    let known = [expression::in_set(&set), expression::go_to("refuse")];
+    let new = [expression::note(&set), expression::go_to("announce")];
+    let mut more = key.to_vec();
+    more.extend(expression::no_destination(family));
+    more.extend([expression::note(&name("more", family)), expression::go_to("refuse")]);
+    [
+        rule("gate", with(key.to_vec(), known)),
+        rule("gate", with(key.to_vec(), new)),
+        rule("gate", more),
+        rule("gate", with(key.to_vec(), [expression::go_to("refuse")])),
+    ]
+}
+
+fn announce_rules() -> [Request; 2] {
     /// Long enough for an IPv6 header and the ports behind it.
     const HEAD: u32 = 64;
-    let set = name("denied", family);
-    let refuse = || expression::go_to("refuse");
-    let known = with(key.to_vec(), [expression::in_set(&set), refuse()]);
     let burst = 2 * u32::try_from(ANNOUNCED).unwrap_or(u32::MAX / 2);
-    let new = [
-        expression::note(&set),
-        expression::at_most(ANNOUNCED, burst),
-        expression::log(GROUP, HEAD),
-    ];
-    [
-        rule("gate", known),
-        rule("gate", with(key.to_vec(), new)),
-        rule("gate", with(key.to_vec(), [refuse()])),
-    ]
+    let log = [expression::at_most(ANNOUNCED, burst), expression::log(GROUP, HEAD)];
+    [rule("announce", log), rule("announce", [expression::go_to("refuse")])]
 }
 
 fn refuse_rules() -> Vec<Request> {

@@ -145,6 +145,12 @@ pub(super) fn key_without_port(family: Family) -> Vec<Attributes> {
     ]
 }
 
+/// Puts no address and no port in the place of those of the key.
+pub(super) fn no_destination(family: Family) -> [Attributes; 2] {
+    let none = vec![0; family.width() as usize];
+    [constant(KEY, &none), constant(family.port_register(), &[0; 4])]
+}
+
 /// The key is in the set. An element with a counter counts.
 pub(super) fn in_set(set: &str) -> Attributes {
     expression("lookup", &Attributes::new().text(1, set).be32(2, KEY))

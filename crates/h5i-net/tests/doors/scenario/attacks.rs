@@ -72,6 +72,11 @@ pub(super) fn refused_flood() {
     world.network().report().unwrap();
     let told = world.log.all().iter().filter(|e| matches!(e, Event::RefusedAddress { .. })).count();
     assert!((4000..9000).contains(&told), "{told}");
+    let counted = world.log.all().into_iter().map(|event| match event {
+        Event::RefusedAddress { count, .. } | Event::MoreRefusedAddresses { count, .. } => count,
+        _ => 0,
+    });
+    assert_eq!(counted.sum::<u64>(), 10_000);
 }
 
 pub(super) fn resolver() {
