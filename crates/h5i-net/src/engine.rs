@@ -12,6 +12,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
 
+use crate::datagrams::Datagrams;
 use crate::event::{Event, EventSink, Refusal, RefusedProtocol, SinkClosed};
 use crate::gate::{Notice, Notices};
 use crate::relay::Relay;
@@ -24,8 +25,12 @@ const DATAGRAMS: u64 = 1;
 const STREAMS: u64 = 2;
 const NOTICES: u64 = 3;
 const LISTENERS: u64 = 8;
+/// Sockets for datagrams that are carried.
+const CARRIED: u64 = 16;
 /// Connections to the resolver.
 const STREAM: u64 = 1 << 32;
+/// The host's ends of flows of datagrams.
+pub(crate) const DATAGRAM_FLOW: u64 = 1 << 40;
 /// Ends of flows.
 pub(crate) const FLOW: u64 = 1 << 48;
 /// Events taken at once.
@@ -49,6 +54,7 @@ pub(crate) struct Engine {
     pub(crate) notices: Notices,
     pub(crate) resolver: Resolver,
     pub(crate) relay: Relay,
+    pub(crate) carried: Datagrams,
     pub(crate) sink: Arc<dyn EventSink>,
     /// Packets to each refused destination that were told.
     pub(crate) told: BTreeMap<Notice, u64>,
@@ -76,6 +82,9 @@ impl Engine {
         for (token, listener) in (LISTENERS..).zip(self.relay.listeners()) {
             add(&listener, token, EventFlags::IN | EventFlags::ET)?;
         }
+        for (token, socket) in (CARRIED..).zip(self.carried.sockets()) {
+            add(&socket, token, level)?;
+        }
         Ok(())
     }
 
@@ -84,9 +93,15 @@ impl Engine {
         let served = self.serve();
         let now = Instant::now();
         // Where the record can't be written, nobody is told; the sockets are closed either way.
-        if served.is_ok() && self.relay.end_all(Refusal::Ended, now).is_ok() {
-            self.report().ok();
+        if served.is_ok() {
+            self.end_all(now).ok();
         }
+    }
+
+    fn end_all(&mut self, now: Instant) -> Result<(), SinkClosed> {
+        self.relay.end_all(Refusal::Ended, now)?;
+        self.carried.end_all(Refusal::Ended, now)?;
+        self.report()
     }
 
     fn serve(&mut self) -> Result<(), SinkClosed> {
@@ -113,6 +128,7 @@ impl Engine {
                 // Addresses that the gate still has are refused by the relay.
                 self.table.step(now).ok();
             }
+            self.carried.expire(now)?;
         }
     }
 
@@ -121,7 +137,8 @@ impl Engine {
         let wait = if self.relay.has_work() {
             Duration::ZERO
         } else {
-            let end = self.table.next_end()?;
+            let ends = [self.table.next_end(), self.carried.next_end()];
+            let end = ends.into_iter().flatten().min()?;
             end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
         };
         Timespec::try_from(wait).ok()
@@ -140,8 +157,16 @@ impl Engine {
             }
             NOTICES => self.notices()?,
             token if token >= FLOW => self.relay.happened(token, flags),
+            token if token >= DATAGRAM_FLOW => {
+                let (spending, _) = self.relay.shared();
+                self.carried.read_server(token, spending, now)?;
+            }
             token if token >= STREAM => {
                 self.resolver.read_stream(token - STREAM, &mut self.table, now)?;
+            }
+            token if token >= CARRIED => {
+                let relay = usize::try_from(token - CARRIED).unwrap_or(usize::MAX);
+                self.carried.read_clients(relay, &mut self.table, self.relay.shared(), now)?;
             }
             token => self.relay.knocked(usize::try_from(token - LISTENERS).unwrap_or(usize::MAX)),
         }
@@ -178,6 +203,7 @@ impl Engine {
         let changed = self.table.replace(policy, now);
         self.resolver.forget();
         self.relay.judge(&self.table, now)?;
+        self.carried.judge(&mut self.table, now)?;
         Ok(changed)
     }
 

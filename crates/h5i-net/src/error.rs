@@ -2,7 +2,7 @@
 
 use std::io;
 
-use h5i_policy::{NetMode, NetRule};
+use h5i_policy::NetMode;
 
 /// Why a policy's network can't be served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,12 +13,6 @@ pub enum PlanError {
     Mode {
         /// The mode.
         mode: NetMode,
-    },
-    /// A rule names UDP.
-    #[error("rule \"{rule}\" asks for UDP, which this version does not carry")]
-    Udp {
-        /// The rule.
-        rule: NetRule,
     },
 }
 

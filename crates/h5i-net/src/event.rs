@@ -4,7 +4,9 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use h5i_policy::{HostName, NetRule};
+use h5i_policy::{HostName, NetRule, Protocol};
+
+use crate::table::Permit;
 
 /// One observation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +18,8 @@ pub enum Event {
         flow: u64,
         /// Where the box wanted to go.
         destination: SocketAddr,
+        /// TCP or UDP.
+        protocol: Protocol,
         /// Why it may.
         basis: Basis,
     },
@@ -25,6 +29,8 @@ pub enum Event {
     FlowRefused {
         /// Where the box wanted to go; `None` for a connection to the relay itself.
         destination: Option<SocketAddr>,
+        /// TCP or UDP.
+        protocol: Protocol,
         /// Why not.
         reason: Refusal,
     },
@@ -85,6 +91,9 @@ pub struct FlowEnded {
     pub flow: u64,
     /// Where the box wanted to go, which is where the host connected, but for `host:PORT`.
     pub destination: SocketAddr,
+    /// TCP, or UDP, where datagrams of one client and one destination are a flow until they pause
+    /// for 20 seconds.
+    pub protocol: Protocol,
     /// Why it was allowed.
     pub basis: Basis,
     /// The name that the client named in TLS or HTTP; of several requests the last.
@@ -97,6 +106,27 @@ pub struct FlowEnded {
     pub duration: Duration,
     /// How it ended.
     pub verdict: Verdict,
+}
+
+impl FlowEnded {
+    /// The end of a flow that has carried nothing.
+    pub(crate) fn nothing(
+        (flow, destination, protocol): (u64, SocketAddr, Protocol),
+        permit: &Permit,
+        verdict: Verdict,
+    ) -> Self {
+        Self {
+            flow,
+            destination,
+            protocol,
+            basis: permit.basis().clone(),
+            name: None,
+            sent: 0,
+            received: 0,
+            duration: Duration::ZERO,
+            verdict,
+        }
+    }
 }
 
 /// Why a flow is allowed.

@@ -18,6 +18,7 @@ use crate::attributes::{self, Attributes};
 use crate::netlink::{Netlink, Request};
 
 mod expression;
+mod flows;
 mod key;
 mod notices;
 
@@ -63,6 +64,13 @@ pub(crate) struct Door {
     pub(crate) port: u16,
 }
 
+/// Where the relay takes flows of a protocol and of its address's family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Listener {
+    pub(crate) protocol: Protocol,
+    pub(crate) at: SocketAddr,
+}
+
 /// A destination that was refused, and how many packets to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Denied {
@@ -84,7 +92,7 @@ impl Gate {
     /// Makes table, sets, chains and rules in one transaction: all of it or nothing.
     pub(crate) fn set_up(
         mut netlink: Netlink,
-        relay: &[SocketAddr],
+        relay: &[Listener],
         ranges: &BTreeSet<Range>,
     ) -> io::Result<Self> {
         let table = Attributes::new().text(1, TABLE);
@@ -117,6 +125,20 @@ impl Gate {
         batch.extend(door_elements(NEW_ELEMENT, &change.open));
         batch.extend(range_elements(NEW_ELEMENT, &change.open_ranges));
         if batch.is_empty() { Ok(()) } else { commit(&mut self.netlink, batch) }
+    }
+
+    /// Where a datagram of `client` was going that came to the relay's own address `relay`.
+    pub(crate) fn original(
+        &mut self,
+        relay: SocketAddr,
+        client: SocketAddr,
+    ) -> io::Result<SocketAddr> {
+        flows::original(&mut self.netlink, relay, client)
+    }
+
+    /// Has the kernel forget the flow of these datagrams.
+    pub(crate) fn forget(&mut self, relay: SocketAddr, client: SocketAddr) -> io::Result<()> {
+        flows::forget(&mut self.netlink, relay, client)
     }
 
     /// What was refused since the start, with counts. Those of destinations that there was no room
@@ -300,19 +322,20 @@ fn refuse_rules() -> Vec<Request> {
     ]
 }
 
-fn lead_rules(relay: &[SocketAddr]) -> Vec<Request> {
+fn lead_rules(relay: &[Listener]) -> Vec<Request> {
     let stay = own_destinations();
     let mut rules: Vec<Request> = stay
         .into_iter()
         .map(|own| rule("lead", with(own, [expression::verdict(ACCEPT)])))
         .collect();
-    for listener in relay {
-        let (family, address) = match listener.ip() {
+    for Listener { protocol, at } in relay {
+        let (family, address) = match at.ip() {
             IpAddr::V4(v4) => (Family::V4, v4.octets().to_vec()),
             IpAddr::V6(v6) => (Family::V6, v6.octets().to_vec()),
         };
-        let tcp = with(expression::is_family(family).into(), expression::is_protocol(6));
-        rules.push(rule("lead", with(tcp, expression::lead_to(family, &address, listener.port()))));
+        let of = expression::is_protocol(protocol_number(*protocol));
+        let of = with(expression::is_family(family).into(), of);
+        rules.push(rule("lead", with(of, expression::lead_to(family, &address, at.port()))));
     }
     rules
 }

@@ -4,6 +4,7 @@
 mod address;
 mod attributes;
 mod budget;
+mod datagrams;
 mod engine;
 mod error;
 mod event;

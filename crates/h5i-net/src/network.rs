@@ -17,10 +17,11 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::address::{BOX_V4, BOX_V6, RESOLVER, RESOLVER_PORT};
 use crate::budget::{Budgets, Spending};
-use crate::engine::{Command, Engine, FLOW};
+use crate::datagrams::Datagrams;
+use crate::engine::{Command, DATAGRAM_FLOW, Engine, FLOW};
 use crate::error::{ChangeError, PlanError, StartError};
 use crate::event::EventSink;
-use crate::gate::Notices;
+use crate::gate::{Listener, Notices};
 use crate::links;
 use crate::netlink::Netlink;
 use crate::relay::Relay;
@@ -49,7 +50,7 @@ const BACKLOG: i32 = 4096;
 ///
 /// # Errors
 /// [`PlanError`], for a policy that can't be served.
-pub fn requests(policy: &NetPolicy) -> Result<[SocketRequest; 7], PlanError> {
+pub fn requests(policy: &NetPolicy) -> Result<[SocketRequest; 9], PlanError> {
     const NETLINK_ROUTE: i32 = 0;
     const NETLINK_NETFILTER: i32 = 12;
     check(policy)?;
@@ -61,6 +62,8 @@ pub fn requests(policy: &NetPolicy) -> Result<[SocketRequest; 7], PlanError> {
         (libc::AF_INET, libc::SOCK_STREAM, 0),
         (libc::AF_INET6, libc::SOCK_STREAM, 0),
         (libc::AF_INET, libc::SOCK_DGRAM, 0),
+        (libc::AF_INET6, libc::SOCK_DGRAM, 0),
+        (libc::AF_INET, libc::SOCK_DGRAM, 0),
         (libc::AF_INET, libc::SOCK_STREAM, 0),
     ];
     Ok(all.map(|(domain, kind, protocol)| SocketRequest { domain, kind, protocol }))
@@ -70,11 +73,7 @@ fn check(policy: &NetPolicy) -> Result<(), PlanError> {
     if !matches!(policy.mode, NetMode::None | NetMode::Allow | NetMode::Open) {
         return Err(PlanError::Mode { mode: policy.mode });
     }
-    let udp = policy.allow.iter().find(|rule| rule.protocol() == Protocol::Udp);
-    match udp {
-        Some(rule) => Err(PlanError::Udp { rule: rule.clone() }),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// A box's network. Holding one proves that, when it was made, the gate stood, the resolver
@@ -109,9 +108,9 @@ impl Network {
     ) -> Result<Self, StartError> {
         let asked = requests(policy)?.len();
         let given = sockets.len();
-        let sockets: [OwnedFd; 7] =
+        let sockets: [OwnedFd; 9] =
             sockets.try_into().map_err(|_e| StartError::Sockets { given, asked })?;
-        let [route, gate, notices, tcp4, tcp6, datagrams, streams] = sockets;
+        let [route, gate, notices, tcp4, tcp6, udp4, udp6, datagrams, streams] = sockets;
         let wake = Arc::new(at("make an eventfd", eventfd)?);
         let poll = Arc::new(at("make an epoll set", || {
             Ok(rustix::event::epoll::create(CreateFlags::CLOEXEC)?)
@@ -119,16 +118,21 @@ impl Network {
         let ipv6 =
             at("route the box's network to loopback", || links::set_up(&mut Netlink::new(route)))?;
         let mut listeners = vec![listener(tcp4, BOX_V4.into())?];
+        let mut carried = vec![own(udp4, BOX_V4.into())?];
         if ipv6 {
             listeners.push(listener(tcp6, BOX_V6.into())?);
+            carried.push(own(udp6, BOX_V6.into())?);
         }
+        let relay: Vec<Listener> = [(Protocol::Tcp, &listeners), (Protocol::Udp, &carried)]
+            .into_iter()
+            .flat_map(|(protocol, all)| {
+                all.iter().map(move |(_, at)| Listener { protocol, at: *at })
+            })
+            .collect();
         let resolver_at = SocketAddr::from((RESOLVER, RESOLVER_PORT));
         at("bind the resolver", || bind(&datagrams, resolver_at))?;
         at("bind the resolver", || bind(&streams, resolver_at))?;
         at("listen for the resolver", || listen(&streams))?;
-        let relay = at("ask for the relay's ports", || {
-            listeners.iter().map(local_address).collect::<io::Result<Vec<_>>>()
-        })?;
         let host_route = at("make a route socket of the host", host_route)?;
         let now = Instant::now();
         let table = at("set the gate up", || {
@@ -139,7 +143,11 @@ impl Network {
             Resolver::new((datagrams, streams), resolve, Arc::clone(&wake), Arc::clone(&sink));
         let open_files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let spending = Spending::new(budgets, open_files, now);
-        let relay = Relay::new(listeners, (Arc::clone(&poll), FLOW), Arc::clone(&sink), spending);
+        let listeners = listeners.into_iter().map(|(socket, _)| socket).collect();
+        let (flows, datagram_flows) =
+            ((Arc::clone(&poll), FLOW), (Arc::clone(&poll), DATAGRAM_FLOW));
+        let carried = Datagrams::new(carried, datagram_flows, Arc::clone(&sink));
+        let relay = Relay::new(listeners, flows, Arc::clone(&sink), spending);
         let (commands, received) = channel();
         let told = BTreeMap::new();
         let engine = Engine {
@@ -150,6 +158,7 @@ impl Network {
             notices,
             resolver,
             relay,
+            carried,
             sink,
             told,
         };
@@ -270,17 +279,24 @@ fn host_route() -> io::Result<OwnedFd> {
     Ok(rustix::net::socket_with(family, kind, flags, None)?)
 }
 
-/// A listener of the relay, on a port that the kernel chooses. The box's own programs can't take it:
-/// a second socket on it needs the consent of the first.
-fn listener(socket: OwnedFd, address: IpAddr) -> Result<OwnedFd, StartError> {
-    at("bind the relay", || {
+/// A listener of the relay.
+fn listener(socket: OwnedFd, address: IpAddr) -> Result<(OwnedFd, SocketAddr), StartError> {
+    let bound = own(socket, address)?;
+    at("listen for the relay", || listen(&bound.0))?;
+    Ok(bound)
+}
+
+/// Binds a socket of the relay to a port that the kernel chooses. The box's own programs can't take
+/// it: a second socket on it needs the consent of the first.
+fn own(socket: OwnedFd, address: IpAddr) -> Result<(OwnedFd, SocketAddr), StartError> {
+    let bound = at("bind the relay", || {
         if address.is_ipv6() {
             sockopt::set_ipv6_v6only(&socket, true)?;
         }
-        bind(&socket, SocketAddr::new(address, 0))
+        bind(&socket, SocketAddr::new(address, 0))?;
+        local_address(&socket)
     })?;
-    at("listen for the relay", || listen(&socket))?;
-    Ok(socket)
+    Ok((socket, bound))
 }
 
 fn bind(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {

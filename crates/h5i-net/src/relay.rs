@@ -12,12 +12,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
+use h5i_policy::Protocol;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use crate::budget::Spending;
-use crate::event::{Event, EventSink, Refusal, SinkClosed, Verdict};
+use crate::event::{Event, EventSink, FlowEnded, Refusal, SinkClosed, Verdict};
 use crate::table::{Permit, Table};
 
 mod first;
@@ -80,6 +81,11 @@ impl Relay {
             buffer: Box::new([0; LOOKED_AT]),
             count: 0,
         }
+    }
+
+    /// The budgets, and the number of the last flow, which flows of datagrams share.
+    pub(crate) fn shared(&mut self) -> (&mut Spending, &mut u64) {
+        (&mut self.spending, &mut self.count)
     }
 
     pub(crate) fn listeners(&self) -> impl Iterator<Item = impl AsFd + '_> {
@@ -177,7 +183,7 @@ impl Relay {
     ) -> Result<(), SinkClosed> {
         let destination = original_destination(&client);
         let judged = destination.ok_or(Refusal::Relay).and_then(|to| {
-            let permit = table.permit(to, now)?;
+            let permit = table.permit(to, Protocol::Tcp, now)?;
             let open = self.flows.len() - self.free.len() - self.freed.len();
             self.spending.connection(open, now)?;
             Ok((to, permit))
@@ -186,7 +192,7 @@ impl Relay {
             Ok((to, permit)) => self.open(client, to, permit, now),
             Err(reason) => {
                 break_off(&client);
-                self.sink.event(Event::FlowRefused { destination, reason })
+                self.sink.event(Event::FlowRefused { destination, protocol: Protocol::Tcp, reason })
             }
         }
     }
@@ -200,7 +206,8 @@ impl Relay {
     ) -> Result<(), SinkClosed> {
         self.count += 1;
         let (flow, basis) = (self.count, permit.basis().clone());
-        self.sink.event(Event::FlowOpened { flow, destination, basis })?;
+        let protocol = Protocol::Tcp;
+        self.sink.event(Event::FlowOpened { flow, destination, protocol, basis })?;
         let place = self.free.pop().unwrap_or_else(|| {
             self.flows.push(None);
             self.flows.len() - 1
@@ -223,7 +230,7 @@ impl Relay {
                 break_off(&client);
                 self.freed.push(place);
                 let verdict = Verdict::Unreachable(error.raw_os_error());
-                let ended = Flow::never((flow, destination), &permit, verdict);
+                let ended = FlowEnded::nothing((flow, destination, protocol), &permit, verdict);
                 self.sink.event(Event::FlowEnded(ended))
             }
         }

@@ -44,17 +44,17 @@ impl Rules {
         self.allow.iter().any(|rule| *rule.target() == NetTarget::HostLoopback)
     }
 
-    /// The rule that allows a TCP flow to this port of the host's loopback.
-    pub(crate) fn host(&self, port: u16) -> Option<&NetRule> {
+    /// The rule that allows a flow to this port of the host's loopback.
+    pub(crate) fn host(&self, port: u16, protocol: Protocol) -> Option<&NetRule> {
         self.allow.iter().find(|rule| {
             *rule.target() == NetTarget::HostLoopback
-                && (rule.port(), rule.protocol()) == (port, Protocol::Tcp)
+                && (rule.port(), rule.protocol()) == (port, protocol)
         })
     }
 
-    /// The rule that lists the address of a TCP flow.
-    pub(crate) fn address(&self, to: SocketAddr) -> Option<&NetRule> {
-        self.allow.iter().find(|rule| rule.allows_address(to.ip(), to.port(), Protocol::Tcp))
+    /// The rule that lists the address of a flow.
+    pub(crate) fn address(&self, to: SocketAddr, protocol: Protocol) -> Option<&NetRule> {
+        self.allow.iter().find(|rule| rule.allows_address(to.ip(), to.port(), protocol))
     }
 
     /// Whether any rule lists the address, at any port.
@@ -66,29 +66,29 @@ impl Rules {
 
     /// What the gate lets through to the relay whatever names resolve to: no range within another.
     pub(crate) fn ranges(&self) -> BTreeSet<Range> {
-        let tcp = |addresses, port| Range { addresses, protocol: Protocol::Tcp, port };
         if self.is_open() {
             let everything =
                 ["0.0.0.0/0", "::/0"].into_iter().filter_map(|all| Cidr::new(all).ok());
             return everything
                 .flat_map(|all| all.public_part())
-                .map(|range| tcp(range, None))
+                .map(|addresses| Range { addresses, protocol: Protocol::Tcp, port: None })
                 .collect();
         }
         let all: Vec<Range> = self
             .allow
             .iter()
-            .filter(|rule| rule.protocol() == Protocol::Tcp)
-            .filter_map(|rule| match rule.target() {
-                NetTarget::Addresses(range) => Some(tcp(*range, Some(rule.port()))),
-                NetTarget::HostLoopback => {
-                    Some(tcp(Cidr::from(IpAddr::V4(HOST_V4)), Some(rule.port())))
-                }
-                _ => None,
+            .filter_map(|rule| {
+                let addresses = match rule.target() {
+                    NetTarget::Addresses(range) => *range,
+                    NetTarget::HostLoopback => Cidr::from(IpAddr::V4(HOST_V4)),
+                    _ => return None,
+                };
+                Some(Range { addresses, protocol: rule.protocol(), port: Some(rule.port()) })
             })
             .collect();
         let within = |inner: &Range, outer: &Range| {
-            inner != outer && inner.port == outer.port && outer.addresses.covers(&inner.addresses)
+            let same = (inner.port, inner.protocol) == (outer.port, outer.protocol);
+            inner != outer && same && outer.addresses.covers(&inner.addresses)
         };
         all.iter().filter(|one| !all.iter().any(|other| within(one, other))).cloned().collect()
     }

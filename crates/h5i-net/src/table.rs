@@ -9,7 +9,7 @@ use h5i_policy::{HostName, NetPolicy, Protocol};
 
 use crate::address::{HOST_V4, canonical, is_never_carried};
 use crate::event::{Basis, Refusal};
-use crate::gate::{Change, Denied, Door, Gate, Range};
+use crate::gate::{Change, Denied, Door, Gate, Listener, Range};
 use crate::links;
 use crate::netlink::Netlink;
 use crate::pins::{PinnedAddress, Pins};
@@ -70,7 +70,7 @@ impl Table {
     pub(crate) fn set_up(
         policy: &NetPolicy,
         gate: Netlink,
-        relay: &[SocketAddr],
+        relay: &[Listener],
         host_route: Netlink,
     ) -> io::Result<Self> {
         let rules = Rules::new(policy);
@@ -84,23 +84,28 @@ impl Table {
         &self.rules
     }
 
-    /// Judges a TCP flow by its original destination.
-    pub(crate) fn permit(&mut self, to: SocketAddr, now: Instant) -> Result<Permit, Refusal> {
+    /// Judges a flow by its original destination.
+    pub(crate) fn permit(
+        &mut self,
+        to: SocketAddr,
+        protocol: Protocol,
+        now: Instant,
+    ) -> Result<Permit, Refusal> {
         let to = SocketAddr::new(canonical(to.ip()), to.port());
         if is_never_carried(to.ip()) || to.port() == 0 {
             return Err(Refusal::Relay);
         }
         if to.ip() == IpAddr::V4(HOST_V4)
-            && let Some(rule) = self.rules.host(to.port())
+            && let Some(rule) = self.rules.host(to.port(), protocol)
         {
             let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
             let dial = loopback.map(|address| SocketAddr::new(address, to.port())).to_vec();
             return Ok(Permit { dial, basis: Basis::Host(rule.clone()) });
         }
-        if let Some(rule) = self.rules.address(to) {
+        if let Some(rule) = self.rules.address(to, protocol) {
             return Ok(Permit { dial: vec![to], basis: Basis::Address(rule.clone()) });
         }
-        let basis = self.by_name(to, now)?;
+        let basis = self.by_name(to, protocol, now)?;
         match links::is_hosts_own(&mut self.host_route, to.ip()) {
             Ok(false) => Ok(Permit { dial: vec![to], basis }),
             Ok(true) => Err(Refusal::HostsOwn),
@@ -108,8 +113,11 @@ impl Table {
         }
     }
 
-    fn by_name(&self, to: SocketAddr, now: Instant) -> Result<Basis, Refusal> {
+    fn by_name(&self, to: SocketAddr, protocol: Protocol, now: Instant) -> Result<Basis, Refusal> {
         if self.rules.is_open() {
+            if protocol != Protocol::Tcp {
+                return Err(Refusal::NotListed);
+            }
             if !is_public(to.ip()) {
                 return Err(Refusal::NotPublic);
             }
@@ -120,7 +128,7 @@ impl Table {
             .names(to.ip(), now)
             .filter_map(|name| {
                 let allows =
-                    |rule: &&h5i_policy::NetRule| rule.allows_name(name, to.port(), Protocol::Tcp);
+                    |rule: &&h5i_policy::NetRule| rule.allows_name(name, to.port(), protocol);
                 Some((name.clone(), self.rules.of_name(name).find(allows)?.clone()))
             })
             .collect();
@@ -130,20 +138,26 @@ impl Table {
     /// Whether the rules of now allow a flow that is under way: to `to`, opened on `basis`, in which
     /// the client has named `named`. What a name resolves to now is not asked: a flow may be older
     /// than any answer.
-    pub(crate) fn still(&self, to: SocketAddr, basis: &Basis, named: Option<&HostName>) -> bool {
+    pub(crate) fn still(
+        &self,
+        to: SocketAddr,
+        protocol: Protocol,
+        basis: &Basis,
+        named: Option<&HostName>,
+    ) -> bool {
         let allows = |name: &HostName| {
-            self.rules.of_name(name).any(|r| r.allows_name(name, to.port(), Protocol::Tcp))
+            self.rules.of_name(name).any(|r| r.allows_name(name, to.port(), protocol))
         };
         let by_basis = match basis {
             Basis::Address(_) => false,
-            Basis::Host(_) => self.rules.host(to.port()).is_some(),
+            Basis::Host(_) => self.rules.host(to.port(), protocol).is_some(),
             Basis::Names(names) => match named {
                 Some(name) => allows(name),
                 None => names.iter().any(|(name, _)| allows(name)),
             },
             Basis::Open(_) => self.rules.is_open(),
         };
-        by_basis || self.rules.address(to).is_some()
+        by_basis || self.rules.address(to, protocol).is_some()
     }
 
     /// Takes an answer for a listed name: filters it, pins it, and opens the gate for it.
@@ -192,8 +206,11 @@ impl Table {
             .pins
             .iter()
             .flat_map(|(address, name, _)| {
-                let tcp = self.rules.of_name(name).filter(|rule| rule.protocol() == Protocol::Tcp);
-                tcp.map(move |rule| Door { address, protocol: Protocol::Tcp, port: rule.port() })
+                self.rules.of_name(name).map(move |rule| Door {
+                    address,
+                    protocol: rule.protocol(),
+                    port: rule.port(),
+                })
             })
             .collect();
         let less = |a: &BTreeSet<Door>, b: &BTreeSet<Door>| a.difference(b).copied().collect();
@@ -206,6 +223,21 @@ impl Table {
         self.gate.change(&change)?;
         (self.ranges, self.doors) = (ranges, doors);
         Ok(())
+    }
+
+    /// Where a datagram of `client` was going that came to the relay's own address `relay`.
+    pub(crate) fn original(
+        &mut self,
+        relay: SocketAddr,
+        client: SocketAddr,
+    ) -> io::Result<SocketAddr> {
+        self.gate.original(relay, client)
+    }
+
+    /// Has the gate judge the next datagram of `client` anew.
+    pub(crate) fn forget(&mut self, relay: SocketAddr, client: SocketAddr) {
+        // A flow that is forgotten already is what is wanted.
+        self.gate.forget(relay, client).ok();
     }
 
     /// When the next pinned address ends.

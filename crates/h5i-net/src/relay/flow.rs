@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use h5i_policy::HostName;
+use h5i_policy::{HostName, Protocol};
 
 use super::first::{self, First};
 use super::hello;
@@ -142,39 +142,17 @@ impl Flow {
 
     /// Whether the rules of now allow what it does.
     pub(super) fn holds(&self, table: &Table) -> bool {
-        table.still(self.destination, self.permit.basis(), self.name.as_ref())
-    }
-
-    /// The record of a flow whose host's side could not even begin.
-    pub(super) fn never(
-        (flow, destination): (u64, SocketAddr),
-        permit: &Permit,
-        verdict: Verdict,
-    ) -> FlowEnded {
-        FlowEnded {
-            flow,
-            destination,
-            basis: permit.basis().clone(),
-            name: None,
-            sent: 0,
-            received: 0,
-            duration: std::time::Duration::ZERO,
-            verdict,
-        }
+        table.still(self.destination, Protocol::Tcp, self.permit.basis(), self.name.as_ref())
     }
 
     /// The record of its end.
     pub(super) fn ended(self, verdict: Verdict, now: Instant) -> FlowEnded {
-        FlowEnded {
-            flow: self.number,
-            destination: self.destination,
-            basis: self.permit.basis().clone(),
-            name: self.name,
-            sent: self.up.bytes(),
-            received: self.down.bytes(),
-            duration: now.saturating_duration_since(self.began),
-            verdict,
-        }
+        let of = (self.number, self.destination, Protocol::Tcp);
+        let mut ended = FlowEnded::nothing(of, &self.permit, verdict);
+        (ended.sent, ended.received) = (self.up.bytes(), self.down.bytes());
+        ended.duration = now.saturating_duration_since(self.began);
+        ended.name = self.name;
+        ended
     }
 
     /// Makes both ends fail on close instead of ending in order: a flow that was broken off must

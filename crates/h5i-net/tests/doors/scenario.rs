@@ -2,6 +2,7 @@
 
 mod attacks;
 mod carried;
+mod datagrams;
 mod flows;
 mod live;
 mod names;
@@ -15,6 +16,13 @@ pub(crate) const ALL: &[(&str, &str, fn())] = &[
     ("F1", "a range is reached in its port only", flows::by_range),
     ("F2", "UDP, QUIC, ICMP and other ports are refused at once and recorded", flows::protocols),
     ("F2", "IPv6 is carried where it is listed and refused where not", flows::ipv6),
+    ("F2", "UDP is carried where a rule names it, and only there", datagrams::carried),
+    ("F2", "one socket reaches two destinations, and hears from each", datagrams::two),
+    (
+        "F2",
+        "a revoked UDP rule ends its flow, and a port that is used again is judged again",
+        datagrams::revoked,
+    ),
     ("F3", "a listed name resolves, another is refused and never leaves the host", names::listed),
     ("F3", "names below a listed domain resolve, the domain itself does not", names::wildcard),
     ("F3", "a slow name keeps no other waiting", names::slow),

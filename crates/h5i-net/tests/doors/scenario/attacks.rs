@@ -13,10 +13,11 @@ use super::flows::refused;
 use crate::world::{LONG, PUBLIC, World, connect, refusal, v6};
 use crate::{dns, hello, server};
 
-/// The ports that listen at the box's own address: the relay's.
-fn relay_ports(world: &World) -> Vec<u16> {
+/// The ports at the box's own addresses that are the relay's: of `tcp` those that listen, of `udp`
+/// those that are bound.
+pub(super) fn ports(world: &World, protocol: &str) -> Vec<u16> {
     let read = |name: &str| std::fs::read_to_string(format!("/proc/thread-self/net/{name}"));
-    let table = world.inside(|| read("tcp").unwrap() + &read("tcp6").unwrap());
+    let table = world.inside(|| read(protocol).unwrap() + &read(&format!("{protocol}6")).unwrap());
     let own = [BOX_V4.octets().as_slice(), &BOX_V6.octets()].map(|octets| {
         let words = octets.chunks_exact(4).map(|word| u32::from_ne_bytes(word.try_into().unwrap()));
         words.map(|word| format!("{word:08X}")).collect::<String>() + ":"
@@ -24,7 +25,10 @@ fn relay_ports(world: &World) -> Vec<u16> {
     let listening = |line: &str| {
         let mut words = line.split_whitespace().skip(1);
         let (local, _, state) = (words.next()?, words.next()?, words.next()?);
-        let port = own.iter().find_map(|own| local.strip_prefix(own)).filter(|_| state == "0A")?;
+        let port = own
+            .iter()
+            .find_map(|own| local.strip_prefix(own))
+            .filter(|_| ["0A", "07"].contains(&state))?;
         u16::from_str_radix(port, 16).ok()
     };
     table.lines().filter_map(listening).collect()
@@ -33,7 +37,7 @@ fn relay_ports(world: &World) -> Vec<u16> {
 pub(super) fn direct() {
     for mode in [NetMode::Open, NetMode::None] {
         let world = World::new(mode, &[]);
-        let ports = relay_ports(&world);
+        let ports = ports(&world, "tcp");
         assert_eq!(ports.len(), 2);
         let bait = TcpListener::bind(("::1", ports[1])).unwrap();
         server::says(bait, b"secret");
