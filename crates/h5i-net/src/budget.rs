@@ -11,6 +11,9 @@ pub struct Budgets {
     /// Bytes carried, both directions. The flow that spends the last one is closed; it may have
     /// carried up to four mebibytes more.
     pub bytes: Option<u64>,
+    /// Listed names looked up on the host; an answer that is remembered is none. Labels below a
+    /// listed domain can carry data to its name servers.
+    pub lookups: Option<u64>,
     /// Connections.
     pub connections: Option<u64>,
     /// Connections within one second.

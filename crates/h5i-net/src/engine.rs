@@ -200,11 +200,11 @@ impl Engine {
     /// Puts other rules in force. Where the gate can't follow, the relay refuses what it lets
     /// through, and the network ends.
     fn replace(&mut self, policy: &NetPolicy, now: Instant) -> Result<io::Result<()>, SinkClosed> {
-        let changed = self.table.replace(policy, now);
+        self.table.adopt(policy);
         self.resolver.forget();
         self.relay.judge(&self.table, now)?;
         self.carried.judge(&mut self.table, now)?;
-        Ok(changed)
+        Ok(self.table.step(now))
     }
 
     /// A destination is told of when the first packet to it is refused.

@@ -179,7 +179,25 @@ fn request(kind: u16, flags: u16, body: &Attributes) -> Request {
     Request { kind, flags, body: bytes }
 }
 
-fn commit(netlink: &mut Netlink, mut batch: Vec<Request>) -> io::Result<()> {
+/// Makes changes, in their order. So many that they do not fit one datagram are several
+/// transactions; the rules and chains of a set-up, which come first, are far from that.
+fn commit(netlink: &mut Netlink, batch: Vec<Request>) -> io::Result<()> {
+    /// Below the least buffer that a kernel gives a socket.
+    const LONGEST: usize = 96 << 10;
+    let mut part = Vec::new();
+    let mut length = 0;
+    for request in batch {
+        if length + request.body.len() > LONGEST {
+            transaction(netlink, std::mem::take(&mut part))?;
+            length = 0;
+        }
+        length += request.body.len();
+        part.push(request);
+    }
+    transaction(netlink, part)
+}
+
+fn transaction(netlink: &mut Netlink, mut batch: Vec<Request>) -> io::Result<()> {
     // AF_UNSPEC, version 0, and the subsystem in network byte order.
     let marker = |kind| Request { kind, flags: 0, body: vec![0, 0, 0, 10] };
     if let Some(last) = batch.last_mut() {

@@ -139,8 +139,13 @@ impl Network {
             Table::set_up(policy, Netlink::new(gate), &relay, Netlink::new(host_route))
         })?;
         let notices = at("listen to the gate", || Notices::subscribe(Netlink::new(notices)))?;
-        let resolver =
-            Resolver::new((datagrams, streams), resolve, Arc::clone(&wake), Arc::clone(&sink));
+        let resolver = Resolver::new(
+            (datagrams, streams),
+            resolve,
+            Arc::clone(&wake),
+            Arc::clone(&sink),
+            budgets.lookups,
+        );
         let open_files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let spending = Spending::new(budgets, open_files, now);
         let listeners = listeners.into_iter().map(|(socket, _)| socket).collect();

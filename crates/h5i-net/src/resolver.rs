@@ -64,6 +64,8 @@ pub(crate) struct Resolver {
     /// How often each kind was refused since it was last reported.
     refused: BTreeMap<(String, u16), u64>,
     more_refused: u64,
+    /// Lookups left in the budget.
+    lookups: Option<u64>,
 }
 
 impl Resolver {
@@ -73,6 +75,7 @@ impl Resolver {
         resolve: Arc<dyn Resolve>,
         wake: Arc<OwnedFd>,
         sink: Arc<dyn EventSink>,
+        lookups: Option<u64>,
     ) -> Self {
         Self {
             datagrams,
@@ -83,6 +86,7 @@ impl Resolver {
             waiting: BTreeMap::new(),
             refused: BTreeMap::new(),
             more_refused: 0,
+            lookups,
         }
     }
 
@@ -218,6 +222,9 @@ impl Resolver {
         }
         match self.known.get(&name).filter(|known| known.until > now).cloned() {
             Some(known) => self.tell(from, &question, &known, now),
+            None if self.lookups == Some(0) && !self.waiting.contains_key(&name) => {
+                return self.refuse(from, &question);
+            }
             None => self.look_up(name, from, question),
         }
         Ok(())
@@ -231,6 +238,7 @@ impl Resolver {
         if let Some(others) = self.waiting.get_mut(&name) {
             others.push((from, question));
         } else if self.pool.begin(name.clone()).is_ok() {
+            self.lookups = self.lookups.map(|left| left.saturating_sub(1));
             self.waiting.insert(name, vec![(from, question)]);
         } else {
             self.send(from, &question.answer(Say::Failed));

@@ -12,17 +12,25 @@ use crate::gate::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rules {
     mode: NetMode,
-    allow: BTreeSet<NetRule>,
+    /// Those that lead to names; asked for each name that is pinned.
+    names: Vec<NetRule>,
+    /// All others.
+    allow: Vec<NetRule>,
+    ranges: BTreeSet<Range>,
 }
 
 impl Rules {
     /// Rules have no meaning outside of mode `allow`.
     pub(crate) fn new(policy: &NetPolicy) -> Self {
-        let allow = match policy.mode {
-            NetMode::Allow => policy.allow.clone(),
-            _ => BTreeSet::new(),
+        let listed: Vec<NetRule> = match policy.mode {
+            NetMode::Allow => policy.allow.iter().cloned().collect(),
+            _ => Vec::new(),
         };
-        Self { mode: policy.mode, allow }
+        let leads_to_name =
+            |rule: &NetRule| matches!(rule.target(), NetTarget::Name(_) | NetTarget::Below(_));
+        let (names, allow): (Vec<_>, Vec<_>) = listed.into_iter().partition(leads_to_name);
+        let ranges = if policy.mode == NetMode::Open { public() } else { ranges(&allow) };
+        Self { mode: policy.mode, names, allow, ranges }
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -31,7 +39,7 @@ impl Rules {
 
     /// The rules that allow `name`, whatever their port.
     pub(crate) fn of_name<'a>(&'a self, name: &'a HostName) -> impl Iterator<Item = &'a NetRule> {
-        self.allow.iter().filter(|rule| rule.allows_name(name, rule.port(), rule.protocol()))
+        self.names.iter().filter(|rule| rule.allows_name(name, rule.port(), rule.protocol()))
     }
 
     /// Whether the resolver answers for `name`.
@@ -65,33 +73,40 @@ impl Rules {
     }
 
     /// What the gate lets through to the relay whatever names resolve to: no range within another.
-    pub(crate) fn ranges(&self) -> BTreeSet<Range> {
-        if self.is_open() {
-            let everything =
-                ["0.0.0.0/0", "::/0"].into_iter().filter_map(|all| Cidr::new(all).ok());
-            return everything
-                .flat_map(|all| all.public_part())
-                .map(|addresses| Range { addresses, protocol: Protocol::Tcp, port: None })
-                .collect();
-        }
-        let all: Vec<Range> = self
-            .allow
-            .iter()
-            .filter_map(|rule| {
-                let addresses = match rule.target() {
-                    NetTarget::Addresses(range) => *range,
-                    NetTarget::HostLoopback => Cidr::from(IpAddr::V4(HOST_V4)),
-                    _ => return None,
-                };
-                Some(Range { addresses, protocol: rule.protocol(), port: Some(rule.port()) })
-            })
-            .collect();
-        let within = |inner: &Range, outer: &Range| {
-            let same = (inner.port, inner.protocol) == (outer.port, outer.protocol);
-            inner != outer && same && outer.addresses.covers(&inner.addresses)
-        };
-        all.iter().filter(|one| !all.iter().any(|other| within(one, other))).cloned().collect()
+    pub(crate) fn ranges(&self) -> &BTreeSet<Range> {
+        &self.ranges
     }
+}
+
+/// All of the public network, by TCP.
+fn public() -> BTreeSet<Range> {
+    let everything = ["0.0.0.0/0", "::/0"].into_iter().filter_map(|all| Cidr::new(all).ok());
+    everything
+        .flat_map(|all| all.public_part())
+        .map(|addresses| Range { addresses, protocol: Protocol::Tcp, port: None })
+        .collect()
+}
+
+/// The largest ranges that rules list.
+fn ranges(rules: &[NetRule]) -> BTreeSet<Range> {
+    let mut all: Vec<Range> = rules
+        .iter()
+        .filter_map(|rule| {
+            let addresses = match rule.target() {
+                NetTarget::Addresses(range) => *range,
+                NetTarget::HostLoopback => Cidr::from(IpAddr::V4(HOST_V4)),
+                _ => return None,
+            };
+            Some(Range { addresses, protocol: rule.protocol(), port: Some(rule.port()) })
+        })
+        .collect();
+    // Two ranges are apart or one within the other, and the outer one sorts first.
+    all.sort_by_key(|range| (range.protocol, range.port, range.addresses));
+    all.dedup_by(|inner, outer| {
+        let same = (inner.port, inner.protocol) == (outer.port, outer.protocol);
+        same && outer.addresses.covers(&inner.addresses)
+    });
+    all.into_iter().collect()
 }
 
 /// Whether an address is of the public network: none of IANA's special-purpose ranges, which hold
@@ -115,8 +130,9 @@ mod tests {
     #[test]
     fn ranges_never_overlap() {
         let listed = ["10.0.0.0/8:80", "10.1.0.0/16:80", "10.1.0.0/16:81", "192.0.0.0/29:5432"];
-        let found = rules(NetMode::Allow, &[&listed[..], &["host:5432"]].concat()).ranges();
-        let found: Vec<_> = found.iter().map(|r| (r.addresses.to_string(), r.port)).collect();
+        let rules = rules(NetMode::Allow, &[&listed[..], &["host:5432"]].concat());
+        let found: Vec<_> =
+            rules.ranges().iter().map(|r| (r.addresses.to_string(), r.port)).collect();
         assert_eq!(
             found,
             [

@@ -62,6 +62,8 @@ pub(crate) struct Table {
     gate: Gate,
     ranges: BTreeSet<Range>,
     doors: BTreeSet<Door>,
+    /// When the next pin ends, as of the last step.
+    next_end: Option<Instant>,
     host_route: Netlink,
 }
 
@@ -74,10 +76,10 @@ impl Table {
         host_route: Netlink,
     ) -> io::Result<Self> {
         let rules = Rules::new(policy);
-        let ranges = rules.ranges();
+        let ranges = rules.ranges().clone();
         let gate = Gate::set_up(gate, relay, &ranges)?;
-        let (pins, doors) = (Pins::default(), BTreeSet::new());
-        Ok(Self { rules, pins, gate, ranges, doors, host_route })
+        let (pins, doors, next_end) = (Pins::default(), BTreeSet::new(), None);
+        Ok(Self { rules, pins, gate, ranges, doors, next_end, host_route })
     }
 
     pub(crate) fn rules(&self) -> &Rules {
@@ -190,18 +192,18 @@ impl Table {
         Ok(kept)
     }
 
-    /// Puts other rules in force, for what is open as well: the caller judges open flows again.
-    pub(crate) fn replace(&mut self, policy: &NetPolicy, now: Instant) -> io::Result<()> {
+    /// Puts other rules in force, for flows that come from now on. The caller judges those that are
+    /// open again, and then brings the gate in step.
+    pub(crate) fn adopt(&mut self, policy: &NetPolicy) {
         self.rules = Rules::new(policy);
         let rules = &self.rules;
         self.pins.retain(|name| rules.resolves(name));
-        self.step(now)
     }
 
     /// Brings the gate in step with rules and pins.
     pub(crate) fn step(&mut self, now: Instant) -> io::Result<()> {
         self.pins.expire(now);
-        let ranges = self.rules.ranges();
+        self.next_end = self.pins.next_end();
         let doors: BTreeSet<Door> = self
             .pins
             .iter()
@@ -213,15 +215,17 @@ impl Table {
                 })
             })
             .collect();
+        let ranges = self.rules.ranges();
         let less = |a: &BTreeSet<Door>, b: &BTreeSet<Door>| a.difference(b).copied().collect();
         let change = Change {
             open: less(&doors, &self.doors),
             close: less(&self.doors, &doors),
             open_ranges: ranges.difference(&self.ranges).cloned().collect(),
-            close_ranges: self.ranges.difference(&ranges).cloned().collect(),
+            close_ranges: self.ranges.difference(ranges).cloned().collect(),
         };
         self.gate.change(&change)?;
-        (self.ranges, self.doors) = (ranges, doors);
+        self.ranges.clone_from(ranges);
+        self.doors = doors;
         Ok(())
     }
 
@@ -242,7 +246,7 @@ impl Table {
 
     /// When the next pinned address ends.
     pub(crate) fn next_end(&self) -> Option<Instant> {
-        self.pins.next_end()
+        self.next_end
     }
 
     /// What the gate has refused.

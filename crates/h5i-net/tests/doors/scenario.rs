@@ -53,5 +53,6 @@ pub(crate) const ALL: &[(&str, &str, fn())] = &[
     ("A1", "10,000 refused connections", attacks::refused_flood),
     ("A2", "a flood of names and hostile packets", attacks::resolver),
     ("A3", "a cut client hello holds nobody up", attacks::fragments),
-    ("A4", "two boxes have nothing of each other", attacks::two_boxes),
+    ("A4", "2,000 rules and 3,600 pinned addresses, cut at once", attacks::crowd),
+    ("A5", "two boxes have nothing of each other", attacks::two_boxes),
 ];

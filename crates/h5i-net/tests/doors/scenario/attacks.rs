@@ -147,6 +147,31 @@ pub(super) fn fragments() {
     world.log.wait_refusal(Refusal::MalformedHello);
 }
 
+pub(super) fn crowd() {
+    // More than one datagram of netlink holds, by rules and by names, and all of it cut at once.
+    let rules: Vec<String> = (0..2000_u32)
+        .map(|n| format!("93.{}.{}.{}:9", 100 + n / 4000, n / 200 % 200, n % 200))
+        .collect();
+    let mut rules: Vec<&str> = rules.iter().map(String::as_str).collect();
+    rules.extend(["*.a.example:7", "*.a.example:443", "*.a.example:8443"]);
+    let world = World::new(NetMode::Allow, &rules);
+    server::says(world.listen("93.184.216.34:9"), b"hello");
+    let rule = h5i_policy::NetRule::new("93.184.216.34:9").unwrap();
+    world.network().allow(&rule).unwrap();
+    for name in 0..60_u8 {
+        let addresses: Vec<String> = (0..60_u8).map(|n| format!("93.200.{name}.{n}")).collect();
+        let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
+        let name = format!("n{name}.a.example");
+        world.names.set(&name, &addresses);
+        assert_eq!(dns::resolve(&world, &name).len(), 8);
+    }
+    assert_eq!(world.talk("93.184.216.34:9", b"").unwrap(), b"hello");
+    let began = Instant::now();
+    world.network().cut().unwrap();
+    assert!(began.elapsed().as_secs() < 1, "{:?}", began.elapsed());
+    refused(&world, "93.184.216.34:9");
+}
+
 pub(super) fn two_boxes() {
     let one = World::new(NetMode::Allow, &["93.184.216.34:7"]);
     let own = one.inside(|| TcpListener::bind("0.0.0.0:3000").unwrap());

@@ -119,6 +119,16 @@ pub(super) fn budgets() {
     fails(&world, "93.184.216.34:7");
 
     let mut budgets = Budgets::default();
+    budgets.lookups = Some(2);
+    let world = World::with_budgets(NetMode::Allow, &["*.a.example:7"], budgets);
+    for (name, code) in [("x", "NoError"), ("y", "NoError"), ("z", "Refused"), ("x", "NoError")] {
+        let name = format!("{name}.a.example");
+        world.names.set(&name, &[PUBLIC]);
+        assert_eq!(format!("{:?}", dns::ask(&world, &name, RecordType::A).0), code, "{name}");
+    }
+    assert_eq!(world.names.asked().len(), 2);
+
+    let mut budgets = Budgets::default();
     budgets.connections = Some(2);
     let world = with(budgets);
     for _ in 0..2 {
