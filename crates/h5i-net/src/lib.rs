@@ -8,6 +8,8 @@ mod datagrams;
 mod engine;
 mod error;
 mod event;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gate;
 mod links;
 mod netlink;

@@ -27,8 +27,10 @@ mod hello;
 mod lane;
 mod request;
 
+pub(crate) use first::{First, tell};
 use flow::{Flow, LOOKED_AT, Turn};
 use lane::{End, Pipes};
+pub(crate) use request::Requests;
 
 /// Connections taken before others have their turn.
 const TURN: usize = 64;

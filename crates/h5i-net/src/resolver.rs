@@ -22,6 +22,7 @@ mod pool;
 mod resolve;
 mod streams;
 
+pub(crate) use message::read as read_packet;
 use message::{Packet, Question, Say};
 use pool::{Found, Pool};
 pub use resolve::{Addresses, HostResolver, Resolve};

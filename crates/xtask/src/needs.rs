@@ -6,8 +6,9 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// A program the tests use, and the Debian package that has it.
-const PROGRAMS: [(&str, &str); 14] = [
+const PROGRAMS: [(&str, &str); 15] = [
     ("bwrap", "bubblewrap"),
+    ("curl", "curl"),
     ("gdb", "gdb"),
     ("less", "less"),
     ("make", "make"),

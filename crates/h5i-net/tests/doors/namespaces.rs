@@ -145,3 +145,46 @@ pub(crate) fn default_route(gateway: IpAddr) {
 fn family(address: IpAddr) -> AddressFamily {
     if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
 }
+
+/// Puts a rule before all others of the gate that accepts everything, by hand: table `h5i`, chain
+/// `gate`.
+pub(crate) fn open_gate() {
+    const NETFILTER: u32 = 12;
+    let attribute = |kind: u16, value: &[u8]| {
+        let mut bytes = u16::try_from(value.len() + 4).unwrap().to_ne_bytes().to_vec();
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend(value);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    };
+    let accept = attribute(2, &attribute(1, &1_u32.to_be_bytes()));
+    let data = [attribute(1, &[0; 4]), attribute(2, &accept)].concat();
+    let expression = [attribute(1, b"immediate\0"), attribute(2, &data)].concat();
+    let rule = [
+        vec![1, 0, 0, 0],
+        attribute(1, b"h5i\0"),
+        attribute(2, b"gate\0"),
+        attribute(4, &attribute(1, &expression)),
+    ];
+    let message = |kind: u16, flags: u16, body: &[u8]| {
+        let mut bytes = u32::try_from(body.len() + 16).unwrap().to_ne_bytes().to_vec();
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend((flags | NLM_F_REQUEST).to_ne_bytes());
+        bytes.extend([0; 8]);
+        bytes.extend(body);
+        bytes
+    };
+    let batch = [
+        message(16, 0, &[0, 0, 0, 10]),
+        message((10 << 8) | 6, NLM_F_CREATE | NLM_F_ACK, &rule.concat()),
+        message(17, 0, &[0, 0, 0, 10]),
+    ];
+    let family = rustix::net::AddressFamily::NETLINK;
+    let protocol = rustix::net::Protocol::from_raw(std::num::NonZero::new(NETFILTER).unwrap());
+    let flags = SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(family, SocketType::RAW, flags, Some(protocol)).unwrap();
+    rustix::net::send(&socket, &batch.concat(), SendFlags::empty()).unwrap();
+    let mut answer = [0; 256];
+    let (length, _) = rustix::net::recv(&socket, &mut answer[..], RecvFlags::empty()).unwrap();
+    assert_eq!((length, &answer[16..20]), (36, &[0; 4][..]));
+}

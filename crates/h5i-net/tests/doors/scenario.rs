@@ -54,5 +54,6 @@ pub(crate) const ALL: &[(&str, &str, fn())] = &[
     ("A2", "a flood of names and hostile packets", attacks::resolver),
     ("A3", "a cut client hello holds nobody up", attacks::fragments),
     ("A4", "2,000 rules and 3,600 pinned addresses, cut at once", attacks::crowd),
-    ("A5", "two boxes have nothing of each other", attacks::two_boxes),
+    ("A5", "what a gate with a hole lets through, the relay refuses", attacks::hole),
+    ("A6", "two boxes have nothing of each other", attacks::two_boxes),
 ];

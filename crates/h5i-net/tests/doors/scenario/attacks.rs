@@ -10,8 +10,8 @@ use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::RecordType;
 
 use super::flows::refused;
-use crate::world::{LONG, PUBLIC, World, connect, refusal, v6};
-use crate::{dns, hello, server};
+use crate::world::{LONG, METADATA, PRIVATE, PUBLIC, World, connect, refusal, v6};
+use crate::{dns, hello, namespaces, server};
 
 /// The ports at the box's own addresses that are the relay's: of `tcp` those that listen, of `udp`
 /// those that are bound.
@@ -170,6 +170,25 @@ pub(super) fn crowd() {
     world.network().cut().unwrap();
     assert!(began.elapsed().as_secs() < 1, "{:?}", began.elapsed());
     refused(&world, "93.184.216.34:9");
+}
+
+/// The gate's first rule accepts everything.
+pub(super) fn hole() {
+    let world = World::new(NetMode::Open, &[]);
+    for address in [PRIVATE, METADATA, PUBLIC] {
+        server::says(world.listen(&format!("{address}:7")), b"secret");
+    }
+    refused(&world, &format!("{PRIVATE}:7"));
+    world.inside(namespaces::open_gate);
+    let said = |address: &str| world.talk(&format!("{address}:7"), b"").ok();
+    for address in [PRIVATE, METADATA] {
+        assert_ne!(said(address).as_deref(), Some(&b"secret"[..]), "{address}");
+    }
+    world.log.wait_nth(2, |event| refusal(event) == Some(Refusal::NotPublic));
+    assert_eq!(said(PUBLIC).as_deref(), Some(&b"secret"[..]));
+    world.network().cut().unwrap();
+    assert_ne!(said(PUBLIC).as_deref(), Some(&b"secret"[..]));
+    world.log.wait_refusal(Refusal::NotListed);
 }
 
 pub(super) fn two_boxes() {
