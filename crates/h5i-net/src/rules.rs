@@ -118,6 +118,10 @@ pub(crate) fn is_public(address: IpAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use proptest::prelude::*;
+
     use super::*;
 
     fn rules(mode: NetMode, allow: &[&str]) -> Rules {
@@ -183,6 +187,35 @@ mod tests {
         }
         for text in ["1.1.1.1", "8.8.8.8", "172.32.0.1", "2600::1", "2a00:1450::1"] {
             assert!(is_public(text.parse().unwrap()), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_private_is_public_and_no_ipv4_address_is_in_the_clothes_of_ipv6(
+            bits: u32, high: u128, host: u16,
+        ) {
+            let v4 = Ipv4Addr::from_bits(bits);
+            if is_public(v4.into()) {
+                let private = v4.is_private() || v4.is_loopback() || v4.is_link_local();
+                let no_host = v4.is_unspecified() || v4.is_broadcast() || v4.is_multicast();
+                prop_assert!(!private && !no_host && !v4.is_documentation(), "{v4}");
+            }
+            let v6 = Ipv6Addr::from_bits(high);
+            if is_public(v6.into()) {
+                prop_assert_eq!(v6.segments()[0] >> 13, 1, "{} is outside of 2000::/3", v6);
+            }
+            let [a, b] = [bits >> 16, bits & 0xffff].map(|half| u16::try_from(half).unwrap());
+            for clothed in [
+                v4.to_ipv6_mapped(),
+                v4.to_ipv6_compatible(),
+                Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, a, b),
+                Ipv6Addr::new(0x64, 0xff9b, 1, host, 0, 0, a, b),
+                Ipv6Addr::new(0x2002, a, b, host, 0, 0, 0, 1),
+                Ipv6Addr::new(0x2001, 0, host, 0, 0, 0, !a, !b),
+            ] {
+                prop_assert!(!is_public(clothed.into()), "{clothed}");
+            }
         }
     }
 }
