@@ -21,7 +21,7 @@ use crate::store::{
 use crate::timestamp::Timestamp;
 use crate::workspace::{
     BaseKind, BaseObjects, BaseSpec, Checkout, HostGit, HostRepository, Identity, Note, ObjectsAt,
-    ObjectsRequest, OverlaySupport, Owner, PinnedBase, Prepared, Workspace,
+    ObjectsRequest, OverlaySupport, Owner, PinnedBase, Prepared, Workspace, is_small,
 };
 
 /// What is asked for.
@@ -175,7 +175,6 @@ struct Laid {
 impl Place<'_> {
     /// Makes the objects and the workspace.
     fn fill(&self, draft: &mut BoxDraft) -> Result<Laid, Failure> {
-        let (kind, reason) = self.workspace_kind()?;
         let hide = |path: &[u8]| {
             self.policy.fs.hide.iter().any(|pattern: &Pattern| pattern.matches(path, false))
         };
@@ -185,6 +184,7 @@ impl Place<'_> {
         };
         let git = HostGit::find(&self.caller.surroundings.path)?;
         let objects = BaseObjects::make(draft, self.repository, self.base, &request, &git)?;
+        let (kind, reason) = self.workspace_kind(&objects)?;
         let (objects_at, inside) = if self.policy.tier == Tier::Workspace {
             let own = (self.caller.surroundings.uid, self.caller.surroundings.gid);
             (ObjectsAt::Host, own)
@@ -208,14 +208,18 @@ impl Place<'_> {
         Ok(Laid { objects, prepared, reason })
     }
 
-    /// What was asked for or, left to h5i, an overlay where the host allows it; and why.
-    fn workspace_kind(&self) -> Result<(WorkspaceKind, String), Failure> {
+    /// What was asked for or, left to h5i, an overlay where that saves something and the host allows
+    /// it; and why.
+    fn workspace_kind(&self, objects: &BaseObjects) -> Result<(WorkspaceKind, String), Failure> {
         if self.asked == WorkspaceChoice::Checkout {
             return Ok((WorkspaceKind::Checkout, "asked for".to_owned()));
         }
         if self.policy.tier == Tier::Workspace {
             let reason = "without a boundary there are no mounts of its own";
             return Ok((WorkspaceKind::Checkout, reason.to_owned()));
+        }
+        if self.asked == WorkspaceChoice::Auto && is_small(objects) {
+            return Ok((WorkspaceKind::Checkout, "the base is small".to_owned()));
         }
         let facts = HostFacts::read()
             .map_err(|e| box_plan::plan_failure(h5i_confine::PlanError::Facts(e)))?;

@@ -12,7 +12,9 @@ use h5i_export::{
 };
 
 use crate::failure::{Failure, Kind};
+use crate::log_sync::LogSync;
 use crate::path_error::{Action, PathError};
+use crate::program_record::Programs;
 use crate::store::{Manifest, StoredBox};
 
 /// The log's name in the box's host directory.
@@ -110,6 +112,11 @@ impl ReceiptLog {
             .map_err(|error| Failure::new(Kind::Io, &error))
     }
 
+    /// The log's file, to bring it to the disk while records are appended.
+    fn file(&self) -> Option<File> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner).file().ok()
+    }
+
     /// Where the log ends now.
     #[must_use]
     pub fn head(&self) -> h5i_export::ChainHead {
@@ -169,13 +176,16 @@ pub struct Recorder {
     log: ReceiptLog,
     run: RunFacts,
     refused: Mutex<Vec<confine::RefusedCall>>,
+    programs: Mutex<Programs>,
+    sync: Mutex<LogSync>,
 }
 
 impl Recorder {
     /// Records into `log` for this run.
     #[must_use]
     pub fn new(log: ReceiptLog, run: RunFacts) -> Self {
-        Self { log, run, refused: Mutex::default() }
+        let sync = Mutex::new(LogSync::new(log.file()));
+        Self { log, run, refused: Mutex::default(), programs: Mutex::default(), sync }
     }
 
     /// The log.
@@ -188,6 +198,17 @@ impl Recorder {
     #[must_use]
     pub fn run(&self) -> u64 {
         self.run.number
+    }
+
+    /// The programs so far.
+    #[must_use]
+    pub fn programs(&self) -> Programs {
+        self.programs.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn of_kernel(&self, make: impl FnOnce(&mut Programs) -> Event) -> Result<(), Failure> {
+        let event = make(&mut self.programs.lock().unwrap_or_else(PoisonError::into_inner));
+        self.log.append(Lane::Kernel, Some(self.run.number), event).map(drop)
     }
 
     /// What was refused so far; equal ones counted together.
@@ -246,8 +267,12 @@ impl EventSink for Recorder {
                 self.refused.lock().unwrap_or_else(PoisonError::into_inner).push(call);
                 self.log.append(Lane::Kernel, Some(self.run.number), event).map(drop)
             }
-            _ => Ok(()),
+            confine::Event::ExecAttempt(attempt) => self.of_kernel(|all| all.attempt(&attempt)),
+            confine::Event::Exec(exec) => self.of_kernel(|all| all.exec(&exec)),
+            confine::Event::ProcessEnded(ended) => self.of_kernel(|all| all.end(&ended)),
+            _ => return Ok(()),
         };
+        self.sync.lock().unwrap_or_else(PoisonError::into_inner).written();
         recorded.map_err(|_told_by_the_session| SinkClosed)
     }
 }

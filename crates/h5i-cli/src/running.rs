@@ -15,6 +15,7 @@ use crate::box_plan;
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::passing::Foreground;
+use crate::program_record::Programs;
 use crate::receipt_log::{ReceiptLog, Recorder, RunFacts};
 use crate::store::{BoxLock, Manifest, StoredBox};
 use crate::terminal::Attendance;
@@ -66,6 +67,8 @@ pub struct Finished {
     pub stderr: Vec<u8>,
     /// What was refused.
     pub refused: Vec<RefusedCall>,
+    /// The programs that ran.
+    pub programs: Programs,
     /// Why output could not be delivered to the caller, where that failed.
     pub undelivered: Option<io::Error>,
 }
@@ -110,8 +113,8 @@ fn recorder(errand: &Errand<'_>) -> Result<Recorder, Failure> {
 
 fn finished(recorder: &Recorder, ended: Ended) -> Finished {
     let Ended { outcome, usage, stdout, stderr, undelivered } = ended;
-    let (run, refused) = (recorder.run(), recorder.refused());
-    Finished { run, outcome, usage, stdout, stderr, refused, undelivered }
+    let (run, refused, programs) = (recorder.run(), recorder.refused(), recorder.programs());
+    Finished { run, outcome, usage, stdout, stderr, refused, programs, undelivered }
 }
 
 /// How a run ended, before its records are looked at.

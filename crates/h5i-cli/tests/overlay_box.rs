@@ -78,6 +78,11 @@ impl Desk {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
+    /// Makes a box over a tree that its base shares; a small base has none unless it is asked for.
+    fn create(&self, name: &str, rest: &[&str]) {
+        self.h5i(&[&["box", "create", name, "--workspace", "overlay"], rest].concat());
+    }
+
     fn sh(&self, name: &str, script: &str) -> String {
         self.h5i(&["box", "run", name, "--", "sh", "-c", script])
     }
@@ -119,7 +124,7 @@ fn the_first_git_status_in_a_box_reads_no_file() {
         return;
     }
     let desk = Desk::new();
-    desk.h5i(&["box", "create", "b"]);
+    desk.create("b", &[]);
     let kind = desk.json(&["box", "status", "b"])["data"]["workspace"]["kind"].clone();
     assert_eq!(kind, "overlay");
     // Prints what differs by its stat data from the index, without a look at content.
@@ -136,7 +141,7 @@ fn boxes_of_one_base_share_a_tree_and_an_idle_one_takes_little() {
     }
     let desk = Desk::new();
     for name in ["b", "c"] {
-        desk.h5i(&["box", "create", name]);
+        desk.create(name, &[]);
     }
     let content = desk.tree().join("files/a.txt");
     desk.sh("b", "echo mine >> a.txt; rm -r dir; chmod 700 run.sh");
@@ -188,7 +193,7 @@ fn every_kind_of_base_looks_the_same_in_an_overlay_and_in_a_directory() {
     ];
     for (number, kind) in kinds.into_iter().enumerate() {
         let (layered, plain) = (format!("l{number}"), format!("p{number}"));
-        desk.h5i(&[&["box", "create", &layered], kind].concat());
+        desk.create(&layered, kind);
         desk.h5i(&[&["box", "create", &plain, "--tier", "workspace"], kind].concat());
         let kind_of =
             |name: &str| desk.json(&["box", "status", name])["data"]["workspace"]["kind"].clone();
@@ -210,7 +215,7 @@ fn a_tree_of_an_earlier_boot_is_checked_and_made_again_when_it_differs() {
         return;
     }
     let desk = Desk::new();
-    desk.h5i(&["box", "create", "first"]);
+    desk.create("first", &[]);
     let tree = desk.tree();
     let file = tree.join("files/a.txt");
     let made = fs::metadata(&file).unwrap().ino();
@@ -222,11 +227,11 @@ fn a_tree_of_an_earlier_boot_is_checked_and_made_again_when_it_differs() {
         fs::write(&record, json.to_string()).unwrap();
     };
     earlier_boot();
-    desk.h5i(&["box", "create", "second"]);
+    desk.create("second", &[]);
     assert_eq!(fs::metadata(&file).unwrap().ino(), made, "a whole tree stays");
     earlier_boot();
     fs::write(&file, "one\nTWO\n").unwrap();
-    desk.h5i(&["box", "create", "third"]);
+    desk.create("third", &[]);
     assert_eq!(fs::read_to_string(&file).unwrap(), "one\ntwo\n");
     assert_eq!(desk.sh("third", "git diff-files --name-only; cat a.txt"), "one\ntwo\n");
 }
@@ -237,7 +242,7 @@ fn a_half_made_tree_is_not_taken_for_whole_and_gc_removes_it() {
         return;
     }
     let desk = Desk::new();
-    desk.h5i(&["box", "create", "b"]);
+    desk.create("b", &[]);
     let tree = desk.tree();
     desk.h5i(&["box", "rm", "b"]);
     let name = tree.file_name().unwrap().to_str().unwrap();
@@ -245,7 +250,7 @@ fn a_half_made_tree_is_not_taken_for_whole_and_gc_removes_it() {
     fs::rename(&tree, &half).unwrap();
     fs::remove_file(half.join("files/a.txt")).unwrap();
     let half_layer = |tree: &Path| tree.join(".git-0123456789abcdef.0011.new");
-    desk.h5i(&["box", "create", "c"]);
+    desk.create("c", &[]);
     fs::create_dir(half_layer(&tree)).unwrap();
     assert_eq!(desk.sh("c", "cat a.txt"), "one\ntwo\n");
     desk.h5i(&["box", "gc"]);
@@ -261,7 +266,7 @@ fn a_directory_of_the_base_is_moved_by_copying_and_not_by_one_rename() {
         return;
     }
     let desk = Desk::new();
-    desk.h5i(&["box", "create", "b"]);
+    desk.create("b", &[]);
     assert!(desk.h5i(&["box", "explain", "b"]).contains("EXDEV"));
     let renamed = desk.sh("b", "LC_ALL=C git mv dir other 2>&1 || true");
     assert!(renamed.contains("Invalid cross-device link"), "{renamed}");

@@ -1,11 +1,12 @@
 //! What a run's child does between fork and exec: a list of calls, like everything else.
 
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use h5i_policy::Limits;
 
 use crate::command::{Command, TerminalSize};
 use crate::compile::{AT_FDCWD, TAG_TERMINALS, c_string, limit};
+use crate::exec_record::FirstProgram;
 use crate::list::{Arg, List, Slot};
 use crate::stdio::StdioPlan;
 use crate::terminal_modes::TerminalModes;
@@ -22,7 +23,14 @@ pub(crate) const STEPS: [&str; 6] = [
 ];
 
 /// The calls of a run's child, up to its exec.
-pub(crate) fn list(command: &Command<'_>, stdio: &StdioPlan, id: u64, limits: &Limits) -> List {
+///
+/// Yields as well what they execute, for the record.
+pub(crate) fn list(
+    command: &Command<'_>,
+    stdio: &StdioPlan,
+    id: u64,
+    limits: &Limits,
+) -> (List, FirstProgram) {
     let count = u16::try_from(stdio.inside.len()).unwrap_or(u16::MAX);
     let mut list = List::receiving(0, count);
     list.begin_step(0);
@@ -61,19 +69,22 @@ pub(crate) fn list(command: &Command<'_>, stdio: &StdioPlan, id: u64, limits: &L
     list.begin_step(5);
     let argv: Vec<&[u8]> =
         std::iter::once(&command.program).chain(&command.args).map(|arg| arg.as_bytes()).collect();
-    let argv = list.strings(argv);
+    let array = list.strings(argv.iter().copied());
     let variables: Vec<Vec<u8>> = command
         .environment
         .iter()
         .map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat())
         .collect();
     let envp = list.strings(variables.iter().map(Vec::as_slice));
+    let mut candidates = Vec::new();
     for candidate in command.candidates() {
         let path = c_string(&mut list, candidate.as_os_str());
-        list.exec(path, argv, envp);
+        list.exec(path, array, envp);
+        candidates.push((path.distance_from(array), candidate.into_os_string().into_vec()));
     }
     list.fail();
-    list
+    let program = FirstProgram::new(argv, command.directory.as_os_str(), candidates);
+    (list, program)
 }
 
 fn put_at(list: &mut List, slot: Slot, index: usize) {

@@ -49,6 +49,13 @@ impl Enforcement {
         self.mechanisms.push(Mechanism { name, state, detail: detail.into() });
     }
 
+    pub(crate) fn set(&mut self, name: &str, state: State, detail: &str) {
+        for mechanism in self.mechanisms.iter_mut().filter(|mechanism| mechanism.name == name) {
+            mechanism.state = state;
+            detail.clone_into(&mut mechanism.detail);
+        }
+    }
+
     /// The mechanisms that do not stand between the box and the host.
     pub fn missing(&self) -> impl Iterator<Item = &Mechanism> {
         self.mechanisms.iter().filter(|m| m.state != State::On)

@@ -1,8 +1,11 @@
 //! What the supervisor observes, as it happens.
 
+mod exec;
+
 use std::time::Duration;
 
 use crate::outcome::{Outcome, Usage};
+pub use exec::{Arguments, Exec, ExecAttempt, ProcessEnd, ProcessEnded, ProcessId, Seen};
 
 /// One observation of the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +34,13 @@ pub enum Event {
     },
     /// A system call was refused: the first of its kind, or how often the kind came again.
     RefusedCall(RefusedCall),
+    /// A process asks for another program: sent before it gets it. A sink that is closed then means
+    /// that it does not.
+    ExecAttempt(ExecAttempt),
+    /// An attempt has succeeded.
+    Exec(Exec),
+    /// A process that made an attempt has ended.
+    ProcessEnded(ProcessEnded),
 }
 
 /// A refused system call. Same call, same program, same scalar arguments are one kind.
@@ -45,6 +55,8 @@ pub struct RefusedCall {
     pub args: [u64; 3],
     /// Why it is refused.
     pub reason: &'static str,
+    /// The policy's setting that would have allowed it; none for what no box may do.
+    pub allowed_by: Option<&'static str>,
     /// Process id inside the box, 0 when it was gone before it could be asked.
     pub pid: u32,
     /// The executable by `/proc/<pid>/exe`, empty when it was gone before it could be asked.

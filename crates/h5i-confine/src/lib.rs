@@ -18,12 +18,14 @@ mod control;
 mod enforcement;
 mod error;
 mod event;
+mod exec_record;
 mod host;
 mod id_map;
 mod landlock;
 mod launched;
 mod layout;
 mod list;
+mod notices;
 mod outcome;
 mod overlay_trial;
 mod path_set;
@@ -48,7 +50,10 @@ mod wire;
 pub use command::{Command, Output, Stdio, TerminalSize};
 pub use enforcement::{Enforcement, Mechanism, State};
 pub use error::{PlanError, SpawnError, StartError};
-pub use event::{Event, EventSink, NoSink, RefusedCall, SinkClosed};
+pub use event::{
+    Arguments, Event, EventSink, Exec, ExecAttempt, NoSink, ProcessEnd, ProcessEnded, ProcessId,
+    RefusedCall, Seen, SinkClosed,
+};
 pub use host::{HostFacts, UserNamespaces};
 pub use launched::{Ahead, Launched};
 pub use layout::{

@@ -17,6 +17,13 @@ use crate::wire::{
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Data(u64);
 
+impl Data {
+    /// How far it lies behind another place, wherever the list is mapped; modulo 2^64.
+    pub(crate) fn distance_from(self, other: Self) -> u64 {
+        self.0.wrapping_sub(other.0)
+    }
+}
+
 /// A descriptor of the stage, by number of the slot that holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot(u16);
@@ -184,7 +191,8 @@ impl List {
         self.push(op, &[], NO_SLOT, 0);
     }
 
-    /// Adds an `execve` that falls through when the file is not there or not executable.
+    /// Adds an `execve` that is not made when the file is not there, and falls through when it is
+    /// not executable.
     pub(crate) fn exec(&mut self, path: Data, argv: Data, envp: Data) {
         self.push(OP_EXEC, &[Arg::Data(path), Arg::Data(argv), Arg::Data(envp)], NO_SLOT, 0);
     }

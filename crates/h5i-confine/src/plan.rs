@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use h5i_policy::{LandlockMode, Limits, Namespaces, NetMode, ResolvedPolicy, Tier};
+use h5i_policy::{Debuggers, LandlockMode, Limits, Namespaces, NetMode, ResolvedPolicy, Tier};
 
 use crate::command::Command;
 use crate::enforcement::{Enforcement, State};
@@ -15,7 +15,7 @@ use crate::launched::{Ahead, Launched};
 use crate::layout::{BOX_ID, HOME, Layout, WORKSPACE};
 use crate::prepared::{self, Shape};
 use crate::root::{self, Root};
-use crate::seccomp;
+use crate::seccomp::{self, Programs};
 use crate::session::Session;
 use crate::step::{NetworkNamespace, Step};
 
@@ -36,6 +36,7 @@ pub struct Plan {
     pub(crate) root_caller: bool,
     pub(crate) prepared_root: Option<(PathBuf, String, Shape)>,
     sockets: u32,
+    filter: (Debuggers, (u32, u32)),
 }
 
 /// What the plan says of every run.
@@ -49,6 +50,7 @@ pub(crate) struct RunDefaults {
 
 /// Kernel that has everything but Landlock's newer rights: `mount_setattr` (5.12), Landlock (5.13).
 const KERNEL_NEEDED: (u32, u32) = (5, 13);
+const EXEC_RECORD: &str = "exec record";
 /// Landlock ABI that controls truncation.
 const LANDLOCK_NEEDED: u32 = 3;
 /// Landlock ABI that separates abstract sockets, where the network namespace does not.
@@ -125,7 +127,7 @@ impl Plan {
             enforcement.add("landlock", State::On, detail);
             steps.push(Step::Landlock(rules));
         }
-        let program = seccomp::program(policy.debuggers, facts.kernel);
+        let program = seccomp::program(policy.debuggers, Programs::Recorded, facts.kernel);
         let detail = format!(
             "{} calls refused and recorded, {} absent",
             seccomp::refused(policy.debuggers).count(),
@@ -133,6 +135,7 @@ impl Plan {
         );
         enforcement.add("system-call filter", State::On, detail);
         steps.push(Step::SystemCallFilter { program });
+        enforcement.add(EXEC_RECORD, State::On, "every program, before it is started");
         steps.push(Step::Serve);
         Ok(Self {
             steps: Arc::new(steps),
@@ -145,6 +148,7 @@ impl Plan {
             root_caller: facts.is_root(),
             prepared_root,
             sockets: 0,
+            filter: (policy.debuggers, facts.kernel),
         })
     }
 
@@ -157,6 +161,7 @@ impl Plan {
             root_caller: false,
             prepared_root: None,
             sockets: 0,
+            filter: (Debuggers::Refused, (0, 0)),
         }
     }
 
@@ -174,6 +179,21 @@ impl Plan {
     #[must_use]
     pub fn enforcement(&self) -> &Enforcement {
         &self.enforcement
+    }
+
+    /// Does without the record of programs: no [`Event::ExecAttempt`](crate::Event), `Exec` or
+    /// `ProcessEnded` is sent. For harnesses that have no use for it; refused calls are recorded
+    /// all the same, and [`Plan::enforcement`] says that the record is off.
+    #[must_use]
+    pub fn without_exec_record(mut self) -> Self {
+        let (debuggers, kernel) = self.filter;
+        for step in Arc::make_mut(&mut self.steps) {
+            if let Step::SystemCallFilter { program } = step {
+                *program = seccomp::program(debuggers, Programs::Unrecorded, kernel);
+            }
+        }
+        self.enforcement.set(EXEC_RECORD, State::OffByChoice, "the harness does without");
+        self
     }
 
     /// Asks for a socket made inside the box's network namespace before any program of the box

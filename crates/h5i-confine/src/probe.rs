@@ -14,7 +14,7 @@ use crate::layout::BOX_ID;
 use crate::list::{Arg, List};
 use crate::plan::Plan;
 use crate::run;
-use crate::seccomp;
+use crate::seccomp::{self, Programs};
 use crate::step::{LandlockRules, NetworkNamespace, Step};
 use crate::wire::OP_DONE;
 
@@ -223,7 +223,11 @@ fn trials(facts: &HostFacts, host_id: u32) -> Vec<Trial> {
             steps: vec![
                 Step::NoNewPrivileges,
                 Step::SystemCallFilter {
-                    program: seccomp::program(Debuggers::Refused, facts.kernel),
+                    program: seccomp::program(
+                        Debuggers::Refused,
+                        Programs::Unrecorded,
+                        facts.kernel,
+                    ),
                 },
                 Step::Serve,
             ],

@@ -1,20 +1,20 @@
 //! Refused system calls: answered at once, the first of each kind reported at once, then counted.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
 use crate::event::{Event, EventSink, RefusedCall, SinkClosed};
+use crate::notices::NoticeError;
 use crate::processes;
 use crate::seccomp;
-use crate::sys;
+use crate::sys::{self, Notification};
 
 /// Kinds that are told apart in one session; what comes beyond is counted as one kind.
 const KINDS: usize = 1024;
 const ERRNO: i32 = libc::EPERM;
 
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
     nr: i32,
     args: [u64; 3],
@@ -22,27 +22,10 @@ struct Kind {
 }
 
 /// The refused calls of a session.
+#[derive(Debug)]
 pub(crate) struct Refusals {
     started: Instant,
     kinds: BTreeMap<Kind, u64>,
-}
-
-/// Why a refusal could not be dealt with.
-pub(crate) enum RefusalError {
-    Listener,
-    Sink,
-}
-
-impl From<io::Error> for RefusalError {
-    fn from(_: io::Error) -> Self {
-        Self::Listener
-    }
-}
-
-impl From<SinkClosed> for RefusalError {
-    fn from(_: SinkClosed) -> Self {
-        Self::Sink
-    }
 }
 
 impl Refusals {
@@ -50,13 +33,13 @@ impl Refusals {
         Self { started, kinds: BTreeMap::new() }
     }
 
-    /// Takes one waiting call, records it, and only then answers it.
+    /// Records one waiting call and only then answers it.
     pub(crate) fn answer(
         &mut self,
+        call: &Notification,
         listener: BorrowedFd<'_>,
         sink: &dyn EventSink,
-    ) -> Result<(), RefusalError> {
-        let Some(call) = sys::receive(listener)? else { return Ok(()) };
+    ) -> Result<(), NoticeError> {
         let rule = seccomp::by_number(call.nr);
         let mut args = [0; 3];
         for (i, arg) in args.iter_mut().enumerate() {
@@ -102,6 +85,7 @@ impl Refusals {
             nr: kind.nr,
             args: kind.args,
             reason,
+            allowed_by: seccomp::allowed_by(kind.nr, kind.args),
             pid,
             program: kind.program.clone(),
             errno: ERRNO,

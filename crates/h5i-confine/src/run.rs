@@ -171,6 +171,9 @@ pub(crate) fn spawn(command: &mut Command<'_>) -> Result<Run, SpawnError> {
             deadline: limits.wall.map(|wall| started + wall.duration()),
             forked: false,
             pidfd: None,
+            process: None,
+            inside: 0,
+            program: Arc::default(),
             terminal: None,
             stop: None,
             stop_sent: None,
@@ -221,7 +224,11 @@ fn start(
             .add(index, std::mem::take(chosen), on_terminal, budget.as_ref())
             .map_err(prepare("connect input and output"))?;
     }
-    let errand = Errand::prepare(child::list(command, &stdio, id, limits))?;
+    let (list, program) = child::list(command, &stdio, id, limits);
+    if let Some(run) = shared.state().runs.get_mut(&id) {
+        run.program = Arc::new(program);
+    }
+    let errand = Errand::prepare(list)?;
     shared.sink.event(Event::RunStarting { run: id }).inspect_err(|_| {
         shared.close(false);
         shared.wake();

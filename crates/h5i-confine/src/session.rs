@@ -13,6 +13,7 @@ use crate::command::Command;
 use crate::enforcement::Enforcement;
 use crate::error::StartError;
 use crate::event::EventSink;
+use crate::exec_record::FirstProgram;
 use crate::outcome::{Outcome, Stop, Usage};
 use crate::plan::{Plan, RunDefaults, SocketSlot};
 
@@ -73,11 +74,25 @@ pub(crate) struct RunState {
     /// The box's init has forked it.
     pub(crate) forked: bool,
     pub(crate) pidfd: Option<OwnedFd>,
+    /// Its first process in this process's pid namespace and in the box's.
+    pub(crate) process: Option<u32>,
+    pub(crate) inside: u32,
+    /// What that process is to execute.
+    pub(crate) program: Arc<FirstProgram>,
     pub(crate) terminal: Option<OwnedFd>,
     pub(crate) stop: Option<Stop>,
     pub(crate) stop_sent: Option<Instant>,
     pub(crate) cpu_ms: u64,
     pub(crate) end: Option<(Outcome, Usage)>,
+}
+
+impl State {
+    /// The run whose first process this is: its number, the process's id inside the box, and what
+    /// it is to execute.
+    pub(crate) fn first_of(&self, process: u32) -> Option<(u64, u32, Arc<FirstProgram>)> {
+        let (id, run) = self.runs.iter().find(|(_, run)| run.process == Some(process))?;
+        Some((*id, run.inside, Arc::clone(&run.program)))
+    }
 }
 
 impl std::fmt::Debug for Shared {

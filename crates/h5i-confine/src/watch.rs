@@ -1,6 +1,6 @@
 //! The session's thread: answers refused calls, hears of ends, keeps deadlines.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use h5i_policy::Limits;
@@ -8,10 +8,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::compile::TAG_TERMINALS;
 use crate::control;
-use crate::event::Event;
+use crate::event::{Event, SinkClosed};
+use crate::notices::{Notice, NoticeError, Notices};
 use crate::outcome::{Limit, Outcome, Stop, Usage};
 use crate::processes;
-use crate::refusals::Refusals;
 use crate::session::{Shared, reap};
 use crate::sys;
 use crate::wire::{MSG_DESCRIPTOR, MSG_ENDED, MSG_STARTED, Message};
@@ -40,25 +40,28 @@ pub(crate) fn run(
     mut also: Vec<Watched>,
     limits: &Limits,
 ) {
-    let mut refusals = Refusals::new(shared.started);
+    let mut notices = Notices::new(shared.started);
+    if let Some(listener) = &listener {
+        sys::take_turns(listener.as_fd());
+    }
     let mut next_accounting = Instant::now() + ACCOUNTING;
     loop {
-        let timeout = timeout(shared, limits, next_accounting);
-        let ready = wait(shared, &mut listener, &mut also, timeout);
+        let timeout = timeout(shared, limits, next_accounting, notices.execs.next_look());
+        let ready = wait(shared, &mut listener, notices.execs.ends(), &mut also, timeout);
         let Ok(ready) = ready else { break };
+        if ready.control && !hear_next(shared, &mut notices, limits) {
+            break;
+        }
         if ready.listener
             && let Some(listener) = &listener
-            && refusals.answer(listener.as_fd(), &*shared.sink).is_err()
+            && notice(shared, listener.as_fd(), &mut notices, limits).is_err()
         {
             shared.close(false);
         }
-        if ready.control {
-            match control::receive(&shared.control) {
-                Ok(Some((message, fds))) => hear(shared, &message, fds, &mut refusals, limits),
-                Ok(None) | Err(_) => break,
-            }
+        if observe(shared, &mut notices, ready.ends).is_err() {
+            shared.close(false);
         }
-        if ready.stage {
+        if ready.stage == Stage::Over {
             break;
         }
         deadlines(shared, limits);
@@ -69,18 +72,71 @@ pub(crate) fn run(
     }
     shared.close(false);
     reap(&shared.stage);
-    finish(shared, &mut refusals);
+    finish(shared, &mut notices);
+}
+
+/// Answers the next waiting call.
+fn notice(
+    shared: &Shared,
+    listener: BorrowedFd<'_>,
+    notices: &mut Notices,
+    limits: &Limits,
+) -> Result<(), NoticeError> {
+    let Some(call) = sys::receive(listener)? else { return Ok(()) };
+    let mut first = None;
+    if Notice::of(&call) == Notice::Exec && !notices.execs.knows(call.thread) {
+        // A run's first process has said that it is one before it made this call.
+        while waits(&shared.control) && hear_next(shared, notices, limits) {}
+    }
+    if Notice::of(&call) == Notice::Exec {
+        first = shared.state().first_of(call.thread);
+    }
+    let first = first.as_ref().map(|(run, pid, program)| (*run, *pid, &**program));
+    notices.answer(&call, listener, first, &*shared.sink)
+}
+
+/// Records what was heard and seen of processes.
+fn observe(shared: &Shared, notices: &mut Notices, ended: bool) -> Result<(), SinkClosed> {
+    if ended {
+        notices.execs.hear_ends(&*shared.sink)?;
+    }
+    notices.execs.look(&*shared.sink)
+}
+
+fn waits(control: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(control, PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().contains(PollFlags::IN)
+}
+
+/// Hears the next message; `false` at the end of the conversation.
+fn hear_next(shared: &Shared, notices: &mut Notices, limits: &Limits) -> bool {
+    match control::receive(&shared.control) {
+        Ok(Some((message, fds))) => {
+            hear(shared, &message, fds, notices, limits);
+            true
+        }
+        Ok(None) | Err(_) => false,
+    }
 }
 
 struct Ready {
     control: bool,
     listener: bool,
-    stage: bool,
+    ends: bool,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Alive,
+    Over,
 }
 
 fn wait(
     shared: &Shared,
     listener: &mut Option<OwnedFd>,
+    ends: Option<&OwnedFd>,
     also: &mut Vec<Watched>,
     timeout: Option<Duration>,
 ) -> rustix::io::Result<Ready> {
@@ -88,6 +144,7 @@ fn wait(
         PollFd::new(&shared.control, PollFlags::IN),
         PollFd::new(&shared.wake, PollFlags::IN),
         PollFd::new(&shared.stage, PollFlags::IN),
+        PollFd::new(ends.unwrap_or(&shared.wake), PollFlags::IN),
     ];
     fds.extend(also.iter().map(|watched| PollFd::new(&watched.fd, PollFlags::IN)));
     if let Some(listener) = listener.as_ref() {
@@ -102,8 +159,8 @@ fn wait(
         Err(error) => return Err(error),
     }
     let seen: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
-    let [control, woken, stage] = [0, 1, 2].map(|at: usize| !seen[at].is_empty());
-    let mut seen = seen.into_iter().skip(3);
+    let [control, woken, stage, ends] = [0, 1, 2, 3].map(|at: usize| !seen[at].is_empty());
+    let mut seen = seen.into_iter().skip(4);
     let mut next = || seen.next().unwrap_or(PollFlags::empty());
     // What hangs up would be ready for ever, and is not watched any more. The listener does so when
     // the last process of its filter is gone; then only the stage's end is left to wait for.
@@ -118,14 +175,20 @@ fn wait(
     if !asked.contains(PollFlags::IN) && !asked.is_empty() {
         *listener = None;
     }
+    let stage = if stage { Stage::Over } else { Stage::Alive };
     if woken {
         let mut counter = [0u8; 8];
         rustix::io::read(&shared.wake, &mut counter).ok();
     }
-    Ok(Ready { control, listener: asked.contains(PollFlags::IN), stage })
+    Ok(Ready { control, listener: asked.contains(PollFlags::IN), ends, stage })
 }
 
-fn timeout(shared: &Shared, limits: &Limits, accounting: Instant) -> Option<Duration> {
+fn timeout(
+    shared: &Shared,
+    limits: &Limits,
+    accounting: Instant,
+    look: Option<Instant>,
+) -> Option<Duration> {
     let state = shared.state();
     let alive = || state.runs.values().filter(|run| run.end.is_none());
     let next = alive()
@@ -134,6 +197,7 @@ fn timeout(shared: &Shared, limits: &Limits, accounting: Instant) -> Option<Dura
             None => run.deadline,
         })
         .chain((limits.cpu.is_some() && alive().next().is_some()).then_some(accounting))
+        .chain(look)
         .min()?;
     // A millisecond more, because a timeout that rounds down finds nothing to do.
     Some(next.saturating_duration_since(Instant::now()) + Duration::from_millis(1))
@@ -143,13 +207,15 @@ fn hear(
     shared: &Shared,
     message: &Message,
     mut fds: Vec<OwnedFd>,
-    refusals: &mut Refusals,
+    notices: &mut Notices,
     limits: &Limits,
 ) {
     match message.kind {
         MSG_STARTED => {
             if let Some(run) = shared.state().runs.get_mut(&message.run) {
                 run.forked = true;
+                run.process = fds.last().and_then(|fd| sys::process_of(fd.as_fd()));
+                run.inside = u32::try_from(message.value).unwrap_or(0);
                 run.pidfd = fds.pop();
             }
             let pid = u32::try_from(message.value).unwrap_or(0);
@@ -165,12 +231,12 @@ fn hear(
             }
             shared.changed.notify_all();
         }
-        MSG_ENDED => ended(shared, message, refusals, limits),
+        MSG_ENDED => ended(shared, message, notices, limits),
         _ => {}
     }
 }
 
-fn ended(shared: &Shared, message: &Message, refusals: &mut Refusals, limits: &Limits) {
+fn ended(shared: &Shared, message: &Message, notices: &mut Notices, limits: &Limits) {
     let (outcome, usage) = {
         let mut state = shared.state();
         let Some(run) = state.runs.get_mut(&message.run) else { return };
@@ -187,12 +253,12 @@ fn ended(shared: &Shared, message: &Message, refusals: &mut Refusals, limits: &L
         };
         (outcome(status, run.stop, limits), usage)
     };
-    end_run(shared, message.run, outcome, usage, refusals);
+    end_run(shared, message.run, outcome, usage, notices);
 }
 
 /// A run's end is recorded before it is told to who waits for it.
-fn end_run(shared: &Shared, run: u64, outcome: Outcome, usage: Usage, refusals: &mut Refusals) {
-    let recorded = refusals
+fn end_run(shared: &Shared, run: u64, outcome: Outcome, usage: Usage, notices: &mut Notices) {
+    let recorded = notices
         .flush(&*shared.sink)
         .and_then(|()| shared.sink.event(Event::RunEnded { run, outcome, usage }));
     if recorded.is_err() {
@@ -202,6 +268,7 @@ fn end_run(shared: &Shared, run: u64, outcome: Outcome, usage: Usage, refusals: 
         state.end = Some((outcome, usage));
         // Not kept for a run that nobody waits for.
         state.pidfd = None;
+        state.process = None;
     }
     shared.changed.notify_all();
 }
@@ -269,7 +336,7 @@ fn account(shared: &Shared, limits: &Limits) {
 }
 
 /// The box is gone: runs that have no end yet get one.
-fn finish(shared: &Shared, refusals: &mut Refusals) {
+fn finish(shared: &Shared, notices: &mut Notices) {
     let open: Vec<(u64, Outcome, Usage)> = {
         let state = shared.state();
         let how = if state.intended { Outcome::Ended } else { Outcome::CutOff };
@@ -285,9 +352,9 @@ fn finish(shared: &Shared, refusals: &mut Refusals) {
             .collect()
     };
     for (run, outcome, usage) in open {
-        end_run(shared, run, outcome, usage, refusals);
+        end_run(shared, run, outcome, usage, notices);
     }
-    if refusals.flush(&*shared.sink).is_err() {
+    if notices.flush(&*shared.sink).and_then(|()| notices.execs.finish(&*shared.sink)).is_err() {
         shared.close(false);
     }
     shared.changed.notify_all();
@@ -332,15 +399,15 @@ mod tests {
         // The end of a pipe hangs up as a listener does: for ever.
         let mut listener = Some(as_listener);
         rustix::io::write(&listener_writer, b"x").unwrap();
-        assert!(wait(&shared, &mut listener, &mut also, None).unwrap().listener);
+        assert!(wait(&shared, &mut listener, None, &mut also, None).unwrap().listener);
         assert!(listener.is_some() && also.len() == 1, "those that may ask are kept");
         rustix::io::read(listener.as_ref().unwrap(), &mut [0u8; 1]).unwrap();
         rustix::io::write(&writer, b"x").unwrap();
-        assert!(!wait(&shared, &mut listener, &mut also, None).unwrap().listener);
+        assert!(!wait(&shared, &mut listener, None, &mut also, None).unwrap().listener);
         assert_eq!((heard.load(Ordering::Relaxed), also.len()), (1, 1));
         rustix::io::read(&also[0].fd, &mut [0u8; 1]).unwrap();
         drop((writer, listener_writer));
-        assert!(!wait(&shared, &mut listener, &mut also, None).unwrap().listener);
+        assert!(!wait(&shared, &mut listener, None, &mut also, None).unwrap().listener);
         assert!(listener.is_none() && also.is_empty());
         assert_eq!(heard.load(Ordering::Relaxed), 1);
     }

@@ -70,8 +70,9 @@ pub(crate) const OP_PATCH_FD: u32 = 0xffff_0002;
 pub(crate) const OP_HAND_OUT: u32 = 0xffff_0003;
 /// Serves runs until the control socket is closed; the last call of a stage's list.
 pub(crate) const OP_SERVE: u32 = 0xffff_0004;
-/// `execve` with a shell's search rules: a missing candidate falls through to the next call, and
-/// the most telling errno is kept for [`OP_FAIL`].
+/// `execve` with a shell's search rules: a missing candidate is not tried (each try waits for the
+/// supervisor) and falls through to the next call, and the most telling errno is kept for
+/// [`OP_FAIL`].
 pub(crate) const OP_EXEC: u32 = 0xffff_0005;
 /// Enters the network namespace that the stage sends over the socket in slot `args[0]`.
 pub(crate) const OP_ENTER_NETWORK: u32 = 0xffff_0008;

@@ -138,6 +138,7 @@ fn start(runs: &mut Runs, id: u64, fds: &[i32]) {
     // SAFETY: clone(SIGCHLD) without CLONE_VM is fork; this process has one thread.
     let pid = unsafe { sys::call(nr::CLONE, [SIGCHLD, 0, 0, 0, 0, 0]) };
     if pid == 0 {
+        announce(id);
         child(fds);
     }
     if pid < 0 {
@@ -146,7 +147,14 @@ fn start(runs: &mut Runs, id: u64, fds: &[i32]) {
     }
     runs.pids[free] = pid as i64;
     runs.ids[free] = id;
-    // SAFETY: pidfd_open takes numbers; the pid is this process's unreaped child.
+}
+
+/// The run's process says which one it is, and says it before anything else: so the supervisor knows
+/// it when it asks to execute its program.
+fn announce(id: u64) {
+    // SAFETY: getpid takes nothing.
+    let pid = unsafe { sys::call(nr::GETPID, [0; 6]) };
+    // SAFETY: pidfd_open takes numbers; a process is there as long as it runs.
     let pidfd = unsafe { sys::call(PIDFD_OPEN, [pid as usize, 0, 0, 0, 0, 0]) } as i32;
     let message = Message { kind: MSG_STARTED, run: id, value: pid as i64, ..Message::default() };
     let _ = socket::send(CONTROL_FD, &message, (pidfd >= 0).then_some(pidfd));
@@ -184,13 +192,13 @@ fn child(fds: &[i32]) -> ! {
                 Err(failure) => {
                     let errno = failure.errno as i32;
                     report(fds[1], ExecFailure { step: failure.step, errno });
-                    sys::exit(127);
+                    sys::exit_seen(127);
                 }
             }
         }
     }
     report(fds[1], ExecFailure { step: u32::MAX, errno: 22 });
-    sys::exit(127)
+    sys::exit_seen(127)
 }
 
 fn report(pipe: i32, failure: ExecFailure) {

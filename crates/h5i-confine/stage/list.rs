@@ -5,6 +5,9 @@ use crate::wire::{
     ARG_POINTER, ARG_SLOT, Call, Head, MAGIC, NO_SLOT, OP_DONE, OP_EXEC, OP_FAIL, OP_LOAD_FD, OP_PATCH_FD, SLOTS,
 };
 
+const AT_FDCWD: usize = -100isize as usize;
+const F_OK: usize = 0;
+
 /// A mapped list. The parent built it; the stage trusts it as it trusts its own code.
 #[derive(Clone, Copy)]
 pub struct List {
@@ -104,8 +107,14 @@ impl List {
                 Ok(Next::Done)
             }
             OP_EXEC => {
-                // SAFETY: path, argv and envp are NUL-terminated data of the list, fixed up by map.
-                let result = unsafe { sys::call(nr::EXECVE, args) };
+                let there = [AT_FDCWD, args[0], F_OK, 0, 0, 0];
+                // SAFETY: the path is NUL-terminated data of the list.
+                let mut result = unsafe { sys::call(nr::FACCESSAT, there) };
+                if result == 0 {
+                    // SAFETY: path, argv and envp are NUL-terminated data of the list, fixed up by
+                    // map.
+                    result = unsafe { sys::call(nr::EXECVE, args) };
+                }
                 match -result {
                     ENOENT | ENOTDIR => {}
                     EACCES => *kept = EACCES,

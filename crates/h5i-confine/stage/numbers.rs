@@ -15,9 +15,12 @@ pub mod x86_64 {
     pub const RECVMSG: usize = 47;
     pub const CLONE: usize = 56;
     pub const EXECVE: usize = 59;
+    pub const FACCESSAT: usize = 269;
+    pub const GETPID: usize = 39;
     pub const WAIT4: usize = 61;
     pub const KILL: usize = 62;
     pub const EXIT_GROUP: usize = 231;
+    pub const EXIT: usize = 60;
     pub const SIGNALFD4: usize = 289;
     pub const LSEEK: usize = 8;
     pub const CAPSET: usize = 126;
@@ -47,9 +50,12 @@ pub mod aarch64 {
     pub const RECVMSG: usize = 212;
     pub const CLONE: usize = 220;
     pub const EXECVE: usize = 221;
+    pub const FACCESSAT: usize = 48;
+    pub const GETPID: usize = 172;
     pub const WAIT4: usize = 260;
     pub const KILL: usize = 129;
     pub const EXIT_GROUP: usize = 94;
+    pub const EXIT: usize = 93;
     pub const SIGNALFD4: usize = 74;
     pub const LSEEK: usize = 62;
     pub const CAPSET: usize = 91;

@@ -67,7 +67,7 @@ pub use path::{
 pub use receipt::{RECEIPT_SCHEMA, RECEIPT_VERSION, Receipt};
 pub use record::{
     Argv, ByteText, Event, Lane, Outcome, RECORD_VERSION, Record, RecordError, Timestamp,
-    TimestampFormError,
+    TimestampFormError, Unread,
 };
 pub use report::{Completeness, Mechanism, MechanismState, ReportInput};
 pub use review::{

@@ -5,6 +5,7 @@ mod findings;
 mod html;
 mod markdown;
 mod phrase;
+mod programs;
 mod runs;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
 //! Tasks of the h5i workspace: `cargo xtask TASK`, where the task is one of
-//! test, bench, soak, builds, examples, figures, fuzz, round-trips, tidy.
+//! test, bench, soak, builds, examples, figures, fuzz, round-trips, package, tidy.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::disallowed_methods,
@@ -13,6 +13,7 @@ mod examples;
 mod figures;
 mod fuzz;
 mod needs;
+mod package;
 mod round_trips;
 mod soak;
 mod test;
@@ -33,6 +34,7 @@ usage: cargo xtask TASK
   fuzz [--seconds N] [TARGET]…   seeds and mutated inputs through every fuzz target
   round-trips [--commits N] [REPOSITORY]
                    box, export, verify and apply for each commit of a history
+  package          pack every crate as it is published, and build what came out
   tidy             what clippy can't check: file lengths, unsafe, names
 ";
 
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Some("figures") => figures::run(&root()),
         Some("fuzz") => fuzz::run(&root(), &args[1..]),
         Some("round-trips") => round_trips::run(&root(), &args[1..]),
+        Some("package") => package::run(&root()),
         Some("tidy") => tidy::run(&root()),
         _ => {
             eprint!("{USAGE}");
@@ -65,12 +68,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// The workspace's directory.
 /// Where cargo puts what it builds: beside the workspace, or where the caller says.
 fn target(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir))
 }
 
+/// The workspace's directory.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

@@ -6,14 +6,16 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// A program the tests use, and the Debian package that has it.
-const PROGRAMS: [(&str, &str); 15] = [
+const PROGRAMS: [(&str, &str); 17] = [
     ("bwrap", "bubblewrap"),
+    ("ccache", "ccache"),
     ("curl", "curl"),
     ("gdb", "gdb"),
     ("less", "less"),
     ("make", "make"),
     ("node", "nodejs"),
     ("perl", "perl-base"),
+    ("py.test-3", "python3-pytest-xdist"),
     ("python3", "python3"),
     ("setpriv", "util-linux"),
     ("setsid", "util-linux"),

@@ -156,7 +156,7 @@ pub(super) fn tier() -> impl TypedValueParser<Value = Tier> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 #[non_exhaustive]
 pub enum WorkspaceChoice {
-    /// An overlay where the host allows it, else a checkout
+    /// An overlay where the base is not small and the host allows it, else a checkout
     #[default]
     Auto,
     /// Files shared with other boxes of the same base below, the box's own above

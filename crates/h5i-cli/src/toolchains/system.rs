@@ -39,8 +39,9 @@ const ETC: [&str; 22] = [
     "timezone",
 ];
 
-/// Beginnings of names in `/etc` that carry a version: language runtimes.
-const ETC_VERSIONED: [&str; 4] = ["java", "python", "perl", "ruby"];
+/// Beginnings of names in `/etc` that carry a version or have a directory beside them: language
+/// runtimes, the browser that a box may start.
+const ETC_VERSIONED: [&str; 5] = ["chromium", "java", "python", "perl", "ruby"];
 
 /// Parts of those that are private all the same.
 const MASKS: [(&str, &str); 2] = [("/etc/ssl", "private"), ("/usr", "local/etc/npmrc")];

@@ -7,7 +7,7 @@ use h5i_export::{
     BundleError, BundleInput, Digest, Event, Existing, HomeFinding, Lane, Mechanism,
     MechanismState, Record, ReportInput, Secrets, home_findings, write_bundle,
 };
-use h5i_policy::{NetMode, ResolvedPolicy, Tier};
+use h5i_policy::NetMode;
 use serde_json::json;
 
 use super::run::frozen_policy;
@@ -40,7 +40,6 @@ pub(super) fn export(caller: &Caller, args: &ExportArgs) -> Result<Answer, Failu
         Some(found) => (found.mechanisms.iter().map(mechanism).collect(), Vec::new()),
         None => (Vec::new(), vec!["everything: tier workspace has no boundary".to_owned()]),
     };
-    let not_enforced = not_observed(not_enforced, &policy);
     let manifest_path = stored.host_dir().join("manifest.json");
     let manifest_bytes =
         std::fs::read(&manifest_path).map_err(PathError::at(Action::Read, &manifest_path))?;
@@ -133,17 +132,6 @@ const fn reach(mode: NetMode) -> &'static str {
         NetMode::Host => "whatever the host reaches",
         _ => "what its policy says",
     }
-}
-
-/// What this version does not see, whatever the host.
-fn not_observed(mut sentences: Vec<String>, policy: &ResolvedPolicy) -> Vec<String> {
-    if policy.tier > Tier::Workspace {
-        sentences.push(
-            "programs started inside a run are not recorded one by one, only refused calls are"
-                .to_owned(),
-        );
-    }
-    sentences
 }
 
 fn bundle_failure(error: BundleError) -> Failure {

@@ -112,6 +112,29 @@ fn words(event: &Event) -> String {
         Event::RefusedCall { call, pid, program, errno, count, .. } => {
             format!("refused {call} ×{count} with {errno} by {program} (pid {pid})")
         }
+        Event::ExecAttempt { pid, path, argv, argv_cut, cwd, unread, .. } => {
+            let words: Vec<String> = argv.iter().map(ToString::to_string).collect();
+            let cut = if *argv_cut > 0 { format!(" (and {argv_cut} cut)") } else { String::new() };
+            let lost = if unread.is_empty() { "" } else { " (some of it could not be read)" };
+            format!("pid {pid} asks for {path} in {cwd}: {}{cut}{lost}", words.join(" "))
+        }
+        Event::Exec { pid, exe, failed, .. } => {
+            let after = match failed {
+                0 => String::new(),
+                1 => ", after an attempt that failed".to_owned(),
+                many => format!(", after {many} attempts that failed"),
+            };
+            format!("pid {pid} is {exe}{after}")
+        }
+        Event::ProcessEnd { pid, exit_code, signal, wall_ms, unseen, .. } => {
+            let how = match (exit_code, signal) {
+                (Some(code), _) => format!("exit {code}"),
+                (_, Some(signal)) => format!("signal {signal}"),
+                _ => "how was not told".to_owned(),
+            };
+            let unseen = if *unseen { ", before it was seen as what it asked for" } else { "" };
+            format!("pid {pid} ended: {how} after {wall_ms} ms{unseen}")
+        }
         Event::CutOff { torn_bytes, .. } => {
             format!("cut off: {torn_bytes} bytes of a record were moved aside")
         }

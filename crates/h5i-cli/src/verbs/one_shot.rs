@@ -6,7 +6,7 @@ use std::path::Path;
 use h5i_export::Secrets;
 use serde_json::json;
 
-use super::summary::{ending, headline, notes_of, refusals, run_data, undelivered};
+use super::summary::{ending, headline, notes_of, ran, refusals, run_data, undelivered};
 use super::{Answer, Refusal};
 use crate::args::{After, RunArgs};
 use crate::caller::Caller;
@@ -61,15 +61,20 @@ pub(super) fn run(caller: &Caller, args: &RunArgs) -> Result<Answer, Refusal> {
     if let Some(error) = &finished.undelivered {
         notes.push_str(&undelivered(error));
     }
-    notes.push_str(&changed_line(&changes, &name));
-    notes.push_str(&refusals(&finished.refused));
-    let mut data = run_data(&created.manifest, &finished);
-    data["changed"] = changes.files();
     let kept = match args.after() {
         After::Keep => true,
         After::Remove => false,
         After::Judge => !finished.outcome.success() || !changes.is_empty(),
     };
+    if let Some(ran) = ran(&finished) {
+        let where_to_look =
+            if kept { format!("  h5i box log {name} --lane kernel") } else { String::new() };
+        notes.push_str(&format!("{ran}{where_to_look}\n"));
+    }
+    notes.push_str(&changed_line(&changes, &name));
+    notes.push_str(&refusals(&finished.refused));
+    let mut data = run_data(&created.manifest, &finished);
+    data["changed"] = changes.files();
     data["kept"] = json!(kept);
     notes.push_str(&settle(caller, created, kept)?);
     let answer = Answer::new(data, String::new())?.code(finished.exit_code());

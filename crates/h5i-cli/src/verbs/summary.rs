@@ -82,12 +82,12 @@ pub(super) fn refusals(refused: &[RefusedCall]) -> String {
         };
         let head = if text.is_empty() { "refused " } else { "        " };
         // Writing to a String can't fail.
-        writeln!(
-            text,
-            "{head} {} ×{} by {by}: {}; nothing allows it",
-            call.name, call.count, call.reason
-        )
-        .ok();
+        let allowed = call.allowed_by.map_or_else(
+            || "nothing allows it".to_owned(),
+            |rule| format!("allow at create: --set '{rule}'"),
+        );
+        writeln!(text, "{head} {} ×{} by {by}: {}; {allowed}", call.name, call.count, call.reason)
+            .ok();
     }
     if calls.len() > 10 {
         writeln!(text, "         and {} kinds more: h5i box log --denied", calls.len() - 10).ok();
@@ -108,6 +108,7 @@ pub(super) fn run_data(manifest: &Manifest, finished: &Finished) -> Value {
                 "program": JsonBytes(call.program.clone()),
                 "count": call.count,
                 "reason": call.reason,
+                "allowed_by": call.allowed_by,
             })
         })
         .collect();
@@ -122,9 +123,27 @@ pub(super) fn run_data(manifest: &Manifest, finished: &Finished) -> Value {
         "stdout": JsonBytes(finished.stdout.clone()),
         "stderr": JsonBytes(finished.stderr.clone()),
         "truncated": truncated(finished),
+        "programs": programs(finished),
         "denied": denied,
         "flows": [],
     })
+}
+
+/// How many programs ran, and how often which; the most frequent first.
+fn programs(finished: &Finished) -> Value {
+    let names: Vec<Value> = finished
+        .programs
+        .by_count()
+        .into_iter()
+        .map(|(name, count)| json!({ "name": JsonBytes(name.to_vec()), "count": count }))
+        .collect();
+    json!({ "total": finished.programs.total(), "names": names })
+}
+
+/// What ran, where that is known: `ran      143 programs (node ×97, …)`.
+pub(super) fn ran(finished: &Finished) -> Option<String> {
+    let programs = &finished.programs;
+    (programs.total() > 0).then(|| format!("ran      {}", programs.summary()))
 }
 
 fn truncated(finished: &Finished) -> bool {

@@ -20,7 +20,7 @@ fn receipts_of_removed_boxes_are_listed_shown_and_purged() {
     let listed: Receipts = stand.ok(&["receipt", "ls", "--json"]).data();
     let [a, shot] = &listed.receipts[..] else { panic!("{listed:?}") };
     assert_eq!((a.name.as_deref(), a.purpose.as_deref()), (Some("a"), Some("mend it")));
-    assert_eq!((a.runs, a.refused, a.records, a.tier.as_deref()), (1, 1, 5, Some("process")));
+    assert_eq!((a.runs, a.refused, a.records, a.tier.as_deref()), (1, 1, 11, Some("process")));
     assert_eq!(a.bundles, [bundle["data"]["bundle"].as_str().unwrap()]);
     assert!(a.receipt.starts_with("a-") && a.created.is_some() && a.last.is_some(), "{a:?}");
     assert!(shot.name.as_deref().unwrap().starts_with("true-"), "{shot:?}");
@@ -30,7 +30,7 @@ fn receipts_of_removed_boxes_are_listed_shown_and_purged() {
         assert!(shown.text().contains(part), "{part}: {}", shown.text());
     }
     let data = stand.ok(&["receipt", "show", &a.receipt, "--json"]).json()["data"].clone();
-    assert_eq!((&data["whole"], data["log"].as_array().unwrap().len()), (&true.into(), 5));
+    assert_eq!((&data["whole"], data["log"].as_array().unwrap().len()), (&true.into(), 11));
     assert_eq!(data["manifest"]["name"], "a");
     let purged: PurgedReceipts = stand.ok(&["receipt", "purge", "a", "--json"]).data();
     assert_eq!(purged.purged, [a.receipt.as_str()]);

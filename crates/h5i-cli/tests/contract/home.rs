@@ -12,7 +12,7 @@ fn what_a_run_planted_in_the_home_is_named_in_status_and_report() {
     let told: BoxStatus = stand.ok(&["box", "status", "a", "--json"]).data();
     assert!(told.home.is_empty(), "{:?}", told.home);
     let report = || std::fs::read_to_string(stand.export("a").join("report.md")).unwrap();
-    assert!(!report().contains("home"), "{}", report());
+    assert!(!report().contains("the box's home"), "{}", report());
     stand.sh(
         "a",
         "echo 'touch /tmp/ran' >> ~/.bashrc; git config --global core.fsmonitor /tmp/x

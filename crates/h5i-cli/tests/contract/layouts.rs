@@ -22,8 +22,8 @@ fn a_layout_that_is_asked_for_is_had_and_said() {
     for (name, words, said) in [
         ("c", &["--workspace", "checkout"][..], "checkout: asked for"),
         ("o", &["--workspace", "overlay"], "overlay: asked for"),
-        ("a", &["--workspace", "auto"], "overlay: tried on this host"),
-        ("d", &[], "overlay: tried on this host"),
+        ("a", &["--workspace", "auto"], "checkout: the base is small"),
+        ("d", &[], "checkout: the base is small"),
         (
             "w",
             &["--tier", "workspace"],
@@ -37,6 +37,36 @@ fn a_layout_that_is_asked_for_is_had_and_said() {
         let own = stand.box_dir(name).join("box/work");
         assert_eq!(own.is_dir(), said.starts_with("checkout"), "{said}");
     }
+}
+
+#[test]
+fn a_base_of_many_files_or_bytes_is_shared_by_its_boxes() {
+    if !have("a_base_of_many_files_or_bytes_is_shared_by_its_boxes", Need::Overlay) {
+        return;
+    }
+    let stand = Stand::new();
+    let kind_of = |name: &str| {
+        stand.ok(&["box", "create", name]);
+        workspace(&stand, name)
+    };
+    let many = |count: usize| {
+        for i in 0..count {
+            stand.ground.write(&format!("many/{i}"), b"x\n");
+        }
+        stand.ground.commit("many");
+    };
+    // Two files, and two directories.
+    many(196);
+    assert_eq!(kind_of("most"), "checkout: the base is small");
+    many(197);
+    assert_eq!(kind_of("many"), "overlay: tried on this host");
+    stand.ground.git(&["rm", "-r", "-q", "many"]);
+    stand.ground.write("big", &vec![b'x'; (1 << 20) - 17]);
+    stand.ground.commit("big");
+    assert_eq!(kind_of("full"), "checkout: the base is small");
+    stand.ground.write("big", &vec![b'x'; (1 << 20) - 16]);
+    stand.ground.commit("bigger");
+    assert_eq!(kind_of("big"), "overlay: tried on this host");
 }
 
 #[test]
@@ -78,6 +108,11 @@ fn where_no_overlay_works_one_is_refused_and_a_checkout_serves() {
         "{refused:?}"
     );
     let stand = Stand::new();
+    // A base that is not small is tried.
+    for i in 0..200 {
+        stand.ground.write(&format!("many/{i}"), b"x\n");
+    }
+    stand.ground.commit("many");
     let served = Said::of(mounting_shell(&stand, &script("")).output().unwrap());
     assert!(served.text().contains(&format!("checkout: {says}")), "{served:?}");
     // The twin: the same place without the mount.

@@ -31,6 +31,7 @@ mod odd_paths;
 mod old_host;
 mod outcomes;
 mod policy_input;
+mod programs;
 mod refusal;
 mod sentences;
 

@@ -210,7 +210,7 @@ fn where_h5i_keeps_its_boxes_is_never_granted() {
     let state = stand.state();
     let beside = stand.path().join("beside");
     fs::create_dir(&beside).unwrap();
-    std::os::unix::fs::symlink(state.join("h5i/trees"), stand.path().join("link")).unwrap();
+    std::os::unix::fs::symlink(state.join("h5i/objects"), stand.path().join("link")).unwrap();
     let config = stand.path().join("config/h5i");
     for place in [
         state.clone(),

@@ -78,6 +78,22 @@ pub(crate) struct Denied {
     pub(crate) program: Bytes,
     pub(crate) count: u64,
     pub(crate) reason: String,
+    pub(crate) allowed_by: Option<String>,
+}
+
+/// The programs of a run.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RanPrograms {
+    pub(crate) total: u64,
+    pub(crate) names: Vec<RanProgram>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RanProgram {
+    pub(crate) name: Bytes,
+    pub(crate) count: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -94,6 +110,7 @@ pub(crate) struct BoxRun {
     pub(crate) stdout: Bytes,
     pub(crate) stderr: Bytes,
     pub(crate) truncated: bool,
+    pub(crate) programs: RanPrograms,
     pub(crate) denied: Vec<Denied>,
     pub(crate) flows: Vec<Value>,
 }

@@ -34,7 +34,7 @@ pub(crate) struct Said {
 }
 
 /// Everything below the directories of a stand: names, bytes, modes, times.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(crate) struct Traces {
     pub(crate) repo: Picture,
     pub(crate) home: Picture,
@@ -42,6 +42,18 @@ pub(crate) struct Traces {
 }
 
 type Picture = Vec<(PathBuf, Vec<u8>, u32, i64, i64)>;
+
+impl std::fmt::Debug for Traces {
+    /// A line a file, without its bytes.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (path, bytes, mode, seconds, nanos) in
+            self.repo.iter().chain(&self.home).chain(&self.state)
+        {
+            writeln!(f, "{} {} bytes {mode:o} {seconds}.{nanos:09}", path.display(), bytes.len())?;
+        }
+        Ok(())
+    }
+}
 
 impl Stand {
     /// With a repository of two commits on `main`.

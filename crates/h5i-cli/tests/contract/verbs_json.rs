@@ -21,7 +21,7 @@ fn create_list_explain_and_remove_have_their_shapes() {
         (made.name.as_str(), made.tier.as_str(), made.profile.as_str()),
         ("a", "process", "default")
     );
-    assert_eq!((made.network.as_str(), made.workspace.as_str()), ("none", "overlay"));
+    assert_eq!((made.network.as_str(), made.workspace.as_str()), ("none", "checkout"));
     assert_eq!((made.history.as_str(), made.base.branch.as_str()), (Some("full"), "main"));
     assert!(is_digest(&made.policy) && made.id.len() == 16, "{made:?}");
     let listed: Listed = stand.ok(&["box", "ls", "--json"]).data();
@@ -38,7 +38,7 @@ fn create_list_explain_and_remove_have_their_shapes() {
     );
     let told: Explained = stand.ok(&["box", "explain", "a", "--json"]).data();
     assert_eq!((told.name.as_str(), told.answers.len()), ("a", 5));
-    assert_eq!(told.workspace.kind, "overlay");
+    assert_eq!(told.workspace.kind, "checkout");
     assert!(told.answers.iter().all(|a| a.question.ends_with('?') && !a.answer.is_empty()));
     assert!(
         told.steps.len() > 10
@@ -71,7 +71,11 @@ fn a_run_has_its_shape_and_ok_says_that_h5i_did_its_part() {
     assert_eq!((denied.call.as_str(), denied.count), ("unshare", 1));
     assert_eq!(denied.args.first(), Some(&0x1000_0000));
     assert_eq!(denied.program, Bytes::Text("/usr/bin/unshare".to_owned()));
-    assert!(!denied.reason.is_empty());
+    assert!(!denied.reason.is_empty() && denied.allowed_by.is_none());
+    let ran: Vec<(&Bytes, u64)> =
+        run.programs.names.iter().map(|program| (&program.name, program.count)).collect();
+    let [sh, unshare] = ["sh", "unshare"].map(|name| Bytes::Text(name.to_owned()));
+    assert_eq!((run.programs.total, ran), (2, vec![(&sh, 1), (&unshare, 1)]));
     // The one-shot has what it changed and whether it stays on top.
     let said = stand.h5i(&["run", "--json", "--", "sh", "-c", "exit 7"]);
     assert_eq!(said.code, 7);
@@ -100,8 +104,9 @@ fn the_log_is_json_lines_and_its_filters_choose_among_them() {
         });
         lines.collect()
     };
-    assert_eq!(kinds(&[]), ["create", "run-start", "refused-call", "run-end"]);
-    assert_eq!(kinds(&["--lane", "kernel"]), ["refused-call"]);
+    let kernel = ["exec-attempt", "exec", "refused-call", "process-end"];
+    assert_eq!(kinds(&["--lane", "kernel"]), kernel);
+    assert_eq!(kinds(&[]), [&["create", "run-start"], &kernel[..], &["run-end"]].concat());
     assert_eq!(kinds(&["--denied"]), ["refused-call"]);
     assert_eq!(kinds(&["--lane", "host"]), ["create", "run-start", "run-end"]);
     assert_eq!(kinds(&["--lane", "net"]), [""; 0]);
@@ -128,8 +133,12 @@ fn a_log_that_is_followed_ends_with_the_run() {
     assert!(lines.next().unwrap().unwrap().contains("started cat"));
     drop(stdin);
     run.wait().unwrap();
-    assert!(lines.next().unwrap().unwrap().contains("ended: "));
-    assert!(lines.next().is_none());
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    assert!(rest.last().unwrap().contains(" ended: "), "{rest:?}");
+    assert!(
+        rest.iter().any(|line| line.contains("asks for /usr/bin/cat in /work: cat")),
+        "{rest:?}"
+    );
     assert_eq!(follow.wait().unwrap().code(), Some(0));
 }
 
@@ -204,8 +213,8 @@ fn status_diff_and_export_have_their_shapes() {
     assert_eq!((told.policy, told.network.as_str(), told.in_use), (made.policy, "none", false));
     assert_eq!((told.tier.as_str(), told.profile.as_str(), told.runs), ("process", "default", 1));
     assert_eq!((told.expires, told.purpose), (None, None));
-    assert_eq!(told.workspace.kind, "overlay");
-    assert_eq!(told.workspace.reason, "tried on this host");
+    assert_eq!(told.workspace.kind, "checkout");
+    assert_eq!(told.workspace.reason, "the base is small");
     assert!(told.created.ends_with('Z'), "{}", told.created);
     let [refused] = &told.refused[..] else { panic!("{:?}", told.refused) };
     assert_eq!((refused.call.as_str(), refused.count), ("unshare", 1));

@@ -1,5 +1,7 @@
 //! Compilers, build tools, language runtimes.
 
+use h5i_testkit::{Need, have};
+
 use crate::table::{NODE, PYTHON, prints};
 
 #[test]
@@ -20,13 +22,38 @@ fn a_compiler_makes_a_program_that_runs() {
 }
 
 #[test]
+fn a_compiler_cache_remembers_what_was_compiled() {
+    let rows = [(
+        "mkdir -p /tmp/c && cd /tmp/c && echo 'int main(){return 0;}' > x.c && ccache -z >/dev/null && \
+         for i in 1 2; do ccache cc -c x.c -o x.o; done && \
+         ccache --print-stats | grep -c -E '^(cache_miss|direct_cache_hit)[[:space:]]1$'",
+        "2",
+    )];
+    if have("a_compiler_cache_remembers_what_was_compiled", Need::Program("/usr/bin/ccache")) {
+        prints("a_compiler_cache_remembers_what_was_compiled", "/bin/bash", &rows);
+    }
+}
+
+#[test]
+fn tests_of_python_run_side_by_side() {
+    let rows = [(
+        "mkdir -p /tmp/t && cd /tmp/t && printf 'def test_a(): pass\n\ndef test_b(): pass\n' > test_x.py && \
+         python3 -m pytest -q -n 2 -p no:cacheprovider | grep -o '2 passed'",
+        "2 passed",
+    )];
+    if have("tests_of_python_run_side_by_side", Need::Program("/usr/bin/py.test-3")) {
+        prints("tests_of_python_run_side_by_side", "/bin/bash", &rows);
+    }
+}
+
+#[test]
 fn a_python_environment_can_be_made_and_moved_into() {
     let rows = [(
         "python3 -m venv --without-pip /work/v && . /work/v/bin/activate && \
          python -c 'import sys; print(sys.prefix)'",
         "/work/v",
     )];
-    if h5i_testkit::have("a_python_environment_can_be_made", h5i_testkit::Need::Program(PYTHON)) {
+    if have("a_python_environment_can_be_made", Need::Program(PYTHON)) {
         prints("a_python_environment_can_be_made_and_moved_into", "/bin/bash", &rows);
     }
 }

@@ -15,16 +15,21 @@ pub(crate) fn with_box() -> Stand {
     stand
 }
 
-/// Runs each script with this program (`-c` for Python and shells, `-e` for Node); it must print
-/// exactly what stands beside it, and end with 0.
+/// Runs each script with this program (`-c` for Python and shells, `-e` for Node) in a box of each
+/// layout; it must print exactly what stands beside it, and end with 0.
 pub(crate) fn prints(test: &str, program: &'static str, rows: &[(&str, &str)]) {
     if !have(test, Need::Program(program)) {
         return;
     }
     let stand = with_box();
+    let mut boxes = vec!["a"];
+    if have(test, Need::Overlay) {
+        stand.ok(&["box", "create", "o", "--workspace", "overlay"]);
+        boxes.push("o");
+    }
     let flag = if program == NODE { "-e" } else { "-c" };
-    for (script, wanted) in rows {
-        let said = stand.h5i(&["box", "run", "a", "--", program, flag, script]);
+    for (name, (script, wanted)) in boxes.iter().flat_map(|b| rows.iter().map(move |r| (b, r))) {
+        let said = stand.h5i(&["box", "run", name, "--", program, flag, script]);
         assert_eq!((said.code, said.text().trim_end()), (0, *wanted), "{script}\n{}", said.err);
     }
 }

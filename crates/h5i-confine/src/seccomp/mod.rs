@@ -8,7 +8,7 @@ use program::compile;
 
 use crate::step::FilterProgram;
 pub(crate) use table::Refused;
-use table::{ABSENT, DEBUGGERS, REFUSED, WITH_DEBUGGERS};
+use table::{ABSENT, DEBUGGERS, RECORDED, REFUSED, WITH_DEBUGGERS};
 
 /// An architecture a filter can be compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,31 @@ pub(crate) fn absent() -> impl Iterator<Item = &'static Refused> {
     ABSENT.iter()
 }
 
+/// The setting under which this refused call passes, if there is one.
+pub(crate) fn allowed_by(nr: i32, args: [u64; 3]) -> Option<&'static str> {
+    let is =
+        |call: &&Refused| Arch::NATIVE.number(call).is_some_and(|n| i64::from(n) == i64::from(nr));
+    let refused = DEBUGGERS.iter().any(|call| is(&call));
+    let stays = WITH_DEBUGGERS.iter().find(is).is_some_and(|call| call.rule.holds(args));
+    (refused && !stays).then_some("debuggers=\"allowed\"")
+}
+
+/// Whether programs that are started are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Programs {
+    Recorded,
+    Unrecorded,
+}
+
+/// The calls that go on once they are on record.
+pub(crate) fn recorded(programs: Programs) -> impl Iterator<Item = &'static Refused> {
+    match programs {
+        Programs::Recorded => RECORDED,
+        Programs::Unrecorded => &[],
+    }
+    .iter()
+}
+
 /// The refused call with this number on this architecture.
 pub(crate) fn by_number(nr: i32) -> Option<&'static Refused> {
     REFUSED
@@ -53,6 +78,10 @@ pub(crate) fn by_number(nr: i32) -> Option<&'static Refused> {
 }
 
 /// The program of a box.
-pub(crate) fn program(debuggers: Debuggers, kernel: (u32, u32)) -> FilterProgram {
-    compile(Arch::NATIVE, debuggers, kernel >= (5, 19))
+pub(crate) fn program(
+    debuggers: Debuggers,
+    programs: Programs,
+    kernel: (u32, u32),
+) -> FilterProgram {
+    compile(Arch::NATIVE, debuggers, programs, kernel >= (5, 19))
 }

@@ -8,7 +8,7 @@
 use h5i_policy::Debuggers;
 
 use super::table::{Arg, LAST_KNOWN, Rule};
-use super::{Arch, absent, refused};
+use super::{Arch, Programs, absent, recorded, refused};
 use crate::step::FilterProgram;
 
 const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
@@ -45,13 +45,18 @@ struct Entry {
     verdict: u32,
 }
 
-/// Compiles the program of a box: calls that do not exist get ENOSYS, refused ones go to the
-/// listener, a foreign architecture kills the process, everything else passes.
-pub(crate) fn compile(arch: Arch, debuggers: Debuggers, wait_killable: bool) -> FilterProgram {
+/// Compiles the program of a box: calls that do not exist get ENOSYS, refused and recorded ones go to
+/// the listener, a foreign architecture kills the process, everything else passes.
+pub(crate) fn compile(
+    arch: Arch,
+    debuggers: Debuggers,
+    programs: Programs,
+    wait_killable: bool,
+) -> FilterProgram {
     let enosys = ERRNO | libc::ENOSYS.unsigned_abs();
     let mut entries: Vec<Entry> = absent()
         .map(|call| (call, enosys))
-        .chain(refused(debuggers).map(|call| (call, USER_NOTIF)))
+        .chain(refused(debuggers).chain(recorded(programs)).map(|call| (call, USER_NOTIF)))
         .filter_map(|(call, verdict)| {
             Some(Entry { nr: arch.number(call)?, rule: call.rule, verdict })
         })

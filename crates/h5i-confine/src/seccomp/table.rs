@@ -17,6 +17,24 @@ pub(crate) enum Rule {
     Argument(&'static [&'static [Arg]]),
 }
 
+impl Rule {
+    /// Whether the rule holds for these first arguments; no rule looks at others.
+    pub(crate) fn holds(&self, args: [u64; 3]) -> bool {
+        let argument = |index: u8| args.get(usize::from(index)).map_or(0, |arg| arg & 0xffff_ffff);
+        match self {
+            Whole => true,
+            AnyFlag(index, flags) => flags.iter().any(|flag| argument(*index) & flag != 0),
+            Argument(alternatives) => alternatives.iter().any(|all| {
+                all.iter().all(|condition| match *condition {
+                    Arg::Is(index, value) => argument(index) == value,
+                    Arg::Not(index, value) => argument(index) != value,
+                    Arg::Masked(index, mask, value) => argument(index) & mask == value,
+                })
+            }),
+        }
+    }
+}
+
 /// One condition on a scalar argument, compared as 32 bits. All of a list must hold.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Arg {
@@ -113,6 +131,14 @@ pub(crate) const ABSENT: &[Refused] = &[
     both("io_uring_setup", 425, 425, Whole, "its operations pass by the system-call filter"),
     both("io_uring_enter", 426, 426, Whole, "its operations pass by the system-call filter"),
     both("io_uring_register", 427, 427, Whole, "its operations pass by the system-call filter"),
+];
+
+/// Calls that wait until they are on record and then go on. The end of a process is the moment in
+/// which it is certain what it was: looked at later, it may have been reaped.
+pub(crate) const RECORDED: &[Refused] = &[
+    both("execve", 59, 221, Whole, "starts a program"),
+    both("execveat", 322, 281, Whole, "starts a program"),
+    both("exit_group", 231, 94, Whole, "ends a process"),
 ];
 
 /// Calls that trace other processes; a profile switch may allow them among the box's own.

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "raw system calls; each block states why it is sound")]
 
 mod launch;
+mod memory;
 mod notify;
 mod pidfd;
 
@@ -12,8 +13,11 @@ use std::path::Path;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
 pub(crate) use launch::launch;
-pub(crate) use notify::{answer, receive};
-pub(crate) use pidfd::{exit_status, signal_foreground, signal_group};
+pub(crate) use memory::read_memory;
+pub(crate) use notify::{Notification, answer, proceed, receive, still_waits, take_turns};
+pub(crate) use pidfd::{
+    exit_status, parent_of, process_in, process_of, signal_foreground, signal_group, tells_of_reaps,
+};
 
 /// The stage program; see `stage/main.rs`.
 const STAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/h5i-stage"));

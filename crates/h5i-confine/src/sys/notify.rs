@@ -13,6 +13,16 @@ pub(crate) struct Notification {
     pub(crate) args: [u64; 6],
 }
 
+/// Has a waiting caller and its answerer take turns on one processor, where the kernel can (Linux
+/// 6.6): each waits for the other anyway, and waking another processor takes longer than the answer.
+pub(crate) fn take_turns(listener: BorrowedFd<'_>) {
+    const SYNC_WAKE_UP: libc::c_ulong = 1;
+    /// `SECCOMP_IOCTL_NOTIF_SET_FLAGS`, `_IOW('!', 4, u64)`.
+    const REQUEST: libc::c_ulong = (1 << 30) | (8 << 16) | (0x21 << 8) | 4;
+    // SAFETY: the argument of this request is the number itself; a kernel without it refuses.
+    unsafe { libc::ioctl(listener.as_raw_fd(), REQUEST as _, SYNC_WAKE_UP) };
+}
+
 /// Takes the next waiting call. `None` when the caller died in the meantime.
 pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<Option<Notification>> {
     // SAFETY: all-zero is a valid seccomp_notif, and the kernel demands it.
@@ -36,9 +46,27 @@ pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<Option<Notificatio
     }
 }
 
+/// Whether the caller still waits: what was read of its process meanwhile is then its own.
+pub(crate) fn still_waits(listener: BorrowedFd<'_>, id: u64) -> bool {
+    // SAFETY: NOTIF_ID_VALID reads one u64.
+    let result = unsafe {
+        libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID as _, &raw const id)
+    };
+    result == 0
+}
+
 /// Answers a waiting call with an errno. A caller that died in the meantime is no error.
 pub(crate) fn answer(listener: BorrowedFd<'_>, id: u64, errno: i32) -> io::Result<()> {
-    let mut reply = libc::seccomp_notif_resp { id, val: 0, error: -errno, flags: 0 };
+    reply(listener, libc::seccomp_notif_resp { id, val: 0, error: -errno, flags: 0 })
+}
+
+/// Has the kernel go on with a waiting call. A caller that died in the meantime is no error.
+pub(crate) fn proceed(listener: BorrowedFd<'_>, id: u64) -> io::Result<()> {
+    // SECCOMP_USER_NOTIF_FLAG_CONTINUE
+    reply(listener, libc::seccomp_notif_resp { id, val: 0, error: 0, flags: 1 })
+}
+
+fn reply(listener: BorrowedFd<'_>, mut reply: libc::seccomp_notif_resp) -> io::Result<()> {
     // SAFETY: NOTIF_SEND reads one seccomp_notif_resp.
     let result = unsafe {
         libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND as _, &raw mut reply)

@@ -21,14 +21,50 @@ const PIDFD_INFO_EXIT: u64 = 1 << 3;
 const SIZE: libc::c_ulong = 64;
 const _: () = assert!(size_of::<PidfdInfo>() == 64);
 
+/// The process's id in this process's pid namespace. `None` when it was reaped.
+pub(crate) fn process_of(pidfd: BorrowedFd<'_>) -> Option<u32> {
+    if let Some(info) = info(pidfd, 0) {
+        return (info.tgid != 0).then_some(info.tgid);
+    }
+    // Before Linux 6.13.
+    let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()
+}
+
+/// The parent of the process, in this process's pid namespace. `None` before Linux 6.13.
+pub(crate) fn parent_of(pidfd: BorrowedFd<'_>) -> Option<u32> {
+    info(pidfd, 0).map(|info| info.ppid).filter(|parent| *parent != 0)
+}
+
+/// The id in a pid namespace of a process of this process's. `None` before Linux 6.12.
+pub(crate) fn process_in(namespace: BorrowedFd<'_>, pid: u32) -> Option<u32> {
+    /// `NS_GET_TGID_IN_PIDNS`, `_IOR(0xb7, 0x9, int)`.
+    const REQUEST: libc::c_ulong = (2 << 30) | (4 << 16) | (0xb7 << 8) | 9;
+    let pid = libc::c_ulong::from(pid);
+    // SAFETY: the argument of this request is the number itself.
+    let inside = unsafe { libc::ioctl(namespace.as_raw_fd(), REQUEST as _, pid) };
+    u32::try_from(inside).ok().filter(|inside| *inside != 0)
+}
+
+/// Whether the kernel tells by a pidfd that its process was reaped (`POLLHUP`). It does in every
+/// version that has the request for information at all.
+pub(crate) fn tells_of_reaps(pidfd: BorrowedFd<'_>) -> bool {
+    info(pidfd, 0).is_some()
+}
+
+fn info(pidfd: BorrowedFd<'_>, mask: u64) -> Option<PidfdInfo> {
+    let request: libc::c_ulong = (3 << 30) | (SIZE << 16) | (0xff << 8) | 11;
+    let mut info = PidfdInfo { mask, ..PidfdInfo::default() };
+    // SAFETY: the request's size field bounds what is written, which is the structure's.
+    let result = unsafe { libc::ioctl(pidfd.as_raw_fd(), request as _, &raw mut info) };
+    (result == 0).then_some(info)
+}
+
 /// The wait status of a process that has ended and was reaped. `None` on kernels before 6.15, and
 /// before the reap.
 pub(crate) fn exit_status(pidfd: BorrowedFd<'_>) -> Option<i32> {
-    let request: libc::c_ulong = (3 << 30) | (SIZE << 16) | (0xff << 8) | 11;
-    let mut info = PidfdInfo { mask: PIDFD_INFO_EXIT, ..PidfdInfo::default() };
-    // SAFETY: the request's size field bounds what is written, which is the structure's.
-    let result = unsafe { libc::ioctl(pidfd.as_raw_fd(), request as _, &raw mut info) };
-    (result == 0 && info.mask & PIDFD_INFO_EXIT != 0).then_some(info.exit_code)
+    let info = info(pidfd, PIDFD_INFO_EXIT)?;
+    (info.mask & PIDFD_INFO_EXIT != 0).then_some(info.exit_code)
 }
 
 /// Sends a signal to the process group that the process leads; to the process alone on kernels

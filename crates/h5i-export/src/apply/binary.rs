@@ -1,10 +1,28 @@
 //! Binary parts: base 85, zlib, and git's deltas (gitformat-pack(5)).
 
+use miniz_oxide::inflate::decompress_slice_iter_to_slice;
+
 use super::PatchFault;
 use super::lines::Lines;
 
 const ALPHABET: &[u8; 85] =
     b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
+/// The value of each digit; [`NO_DIGIT`] for every other byte.
+const VALUES: [u8; 256] = values();
+const NO_DIGIT: u8 = u8::MAX;
+/// How much larger than its compressed form content can be: a match of 258 bytes takes two bits at
+/// least (RFC 1951).
+const MOST_EXPANSION: usize = 1032;
+
+const fn values() -> [u8; 256] {
+    let mut values = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < 85 {
+        values[ALPHABET[value as usize] as usize] = value;
+        value += 1;
+    }
+    values
+}
 
 /// The content after the binary part that follows; the reverse part is checked for form only.
 pub(super) fn apply(lines: &mut Lines<'_>, old: &[u8]) -> Result<Vec<u8>, PatchFault> {
@@ -33,7 +51,8 @@ fn part(lines: &mut Lines<'_>, source: &[u8]) -> Result<Vec<u8>, PatchFault> {
 fn inflate(lines: &mut Lines<'_>, size: &[u8]) -> Result<Vec<u8>, PatchFault> {
     let size: usize =
         str::from_utf8(size).ok().and_then(|text| text.parse().ok()).ok_or(PatchFault::Binary)?;
-    let mut packed = Vec::new();
+    // Five digits for four bytes; the lines of the reverse part that follow are few, or as many.
+    let mut packed = Vec::with_capacity(lines.left() / 5 * 4);
     loop {
         match lines.next() {
             Some(b"") => break,
@@ -41,10 +60,14 @@ fn inflate(lines: &mut Lines<'_>, size: &[u8]) -> Result<Vec<u8>, PatchFault> {
             None => return Err(PatchFault::Binary),
         }
     }
-    let bytes = miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(&packed, size)
-        .ok()
-        .ok_or(PatchFault::Binary)?;
-    if bytes.len() == size { Ok(bytes) } else { Err(PatchFault::Binary) }
+    // No more memory than the text can stand for, whatever it claims.
+    if size > packed.len().saturating_mul(MOST_EXPANSION) {
+        return Err(PatchFault::Binary);
+    }
+    let mut bytes = vec![0; size];
+    let written =
+        decompress_slice_iter_to_slice(&mut bytes, std::iter::once(&packed[..]), true, false);
+    if written == Ok(size) { Ok(bytes) } else { Err(PatchFault::Binary) }
 }
 
 /// One line: a letter for the number of bytes, then five digits for every four bytes.
@@ -63,8 +86,11 @@ fn decode(line: &[u8], packed: &mut Vec<u8>) -> Option<()> {
     for group in digits.chunks_exact(5) {
         let mut bits = 0_u32;
         for digit in group {
-            let value = ALPHABET.iter().position(|known| known == digit)?;
-            bits = bits.checked_mul(85)?.checked_add(u32::try_from(value).ok()?)?;
+            let value = VALUES[usize::from(*digit)];
+            if value == NO_DIGIT {
+                return None;
+            }
+            bits = bits.checked_mul(85)?.checked_add(u32::from(value))?;
         }
         packed.extend_from_slice(&bits.to_be_bytes());
     }

@@ -12,6 +12,11 @@ impl<'a> Lines<'a> {
         Self { rest: part, number }
     }
 
+    /// How many bytes are left.
+    pub(super) const fn left(&self) -> usize {
+        self.rest.len()
+    }
+
     pub(super) const fn at_end(&self) -> bool {
         self.rest.is_empty()
     }

@@ -222,6 +222,14 @@ impl LogWriter {
         self.file.sync_data().map_err(AppendError::Sync)
     }
 
+    /// The log's file, to bring it to the disk while others append.
+    ///
+    /// # Errors
+    /// When the descriptor can't be duplicated.
+    pub fn file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
     /// Where the log ends now.
     #[must_use]
     pub const fn head(&self) -> ChainHead {

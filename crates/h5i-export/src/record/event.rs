@@ -86,6 +86,69 @@ pub enum Event {
         /// How often, when equal calls were counted together.
         count: u64,
     },
+    /// A process asks for another program: written before it gets it. What it says is what the call
+    /// pointed to at that moment.
+    ExecAttempt {
+        /// The process's number in its session, from 1 and never used again.
+        proc: u64,
+        /// The process, as the box numbers it.
+        pid: u32,
+        /// The number of the nearest forebear that is on record; 0 for the box's init.
+        parent: u64,
+        /// The parent at that time, as the box numbers it; 0 when it was gone.
+        ppid: u32,
+        /// The path that was passed; for a descriptor what that is.
+        path: ByteText,
+        /// Its arguments, bounded and redacted by [`Argv::within`].
+        argv: Vec<ByteText>,
+        /// How many arguments were left out or cut.
+        argv_cut: u32,
+        /// The working directory in the box.
+        cwd: ByteText,
+        /// Which of path, argv and cwd could not be read, and are empty therefore.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unread: Vec<Unread>,
+        /// There is no descriptor left to hear of the process's end by: one by a signal will be
+        /// unknown.
+        #[serde(default, skip_serializing_if = "is_false")]
+        unwatched: bool,
+    },
+    /// The attempt before, by the same process, has succeeded: the kernel shows another program.
+    Exec {
+        /// The process's number in its session.
+        proc: u64,
+        /// The process, as the box numbers it.
+        pid: u32,
+        /// The executable by the kernel: for a script its interpreter. Empty where it can't be read.
+        exe: ByteText,
+        /// How many attempts before that one failed, since the process's last program.
+        failed: u32,
+    },
+    /// A process that made an attempt has ended.
+    ProcessEnd {
+        /// The process's number in its session.
+        proc: u64,
+        /// The process, as the box numbers it.
+        pid: u32,
+        /// The exit code, when it exited. Neither this nor a signal: the kernel did not tell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
+        /// The signal, when one ended it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signal: Option<i32>,
+        /// Time since its first attempt, in milliseconds.
+        wall_ms: u64,
+        /// Processor time of its own, in milliseconds, where it ended by itself and lived
+        /// 20 ms.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cpu_ms: Option<u64>,
+        /// Its largest resident set, in bytes, where it ended by itself and lived 20 ms.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_rss_bytes: Option<u64>,
+        /// It ended before it was seen whether its last attempt had succeeded.
+        #[serde(default, skip_serializing_if = "is_false")]
+        unseen: bool,
+    },
     /// What came before did not end in order: the supervisor died or the host went down.
     CutOff {
         /// Bytes of a half-written last line that were moved aside.
@@ -117,6 +180,24 @@ pub enum Event {
         /// The remark.
         text: ByteText,
     },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// What of an attempt could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Unread {
+    /// The path.
+    Path,
+    /// The arguments.
+    Argv,
+    /// The working directory.
+    Cwd,
 }
 
 /// How a run ended.
@@ -168,8 +249,13 @@ impl Argv {
 
     /// Keeps what fits the two bounds and redacts secrets of known shapes.
     pub fn bounded<'a>(args: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        Self::within(Self::MAX_TOTAL, args)
+    }
+
+    /// As [`Argv::bounded`], with `total` bytes for all arguments together.
+    pub fn within<'a>(total: usize, args: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut kept = Self::default();
-        let mut left = Self::MAX_TOTAL;
+        let mut left = total;
         for arg in args {
             let fit = arg.len().min(Self::MAX_ARG);
             // Empty arguments cost as well, or a million of them would fit.

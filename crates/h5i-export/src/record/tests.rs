@@ -1,4 +1,4 @@
-use super::{Argv, ByteText, Event, Lane, Outcome, Record, RecordError, Timestamp};
+use super::{Argv, ByteText, Event, Lane, Outcome, Record, RecordError, Timestamp, Unread};
 use crate::digest::Digest;
 
 pub(crate) fn sample(event: Event) -> Record {
@@ -61,6 +61,51 @@ pub(crate) fn every_event() -> Vec<Event> {
             wall_ms: 3,
             cpu_ms: 4,
             max_rss_bytes: u64::MAX,
+        },
+        Event::ExecAttempt {
+            proc: 3,
+            pid: 88,
+            parent: 1,
+            ppid: 71,
+            path: ByteText::new("/usr/bin/git"),
+            argv: vec![ByteText::new("git"), ByteText::new(b"\xff".to_vec())],
+            argv_cut: 0,
+            cwd: ByteText::new("/work"),
+            unread: vec![],
+            unwatched: false,
+        },
+        Event::ExecAttempt {
+            proc: 3,
+            pid: 88,
+            parent: 0,
+            ppid: 0,
+            path: ByteText::default(),
+            argv: vec![],
+            argv_cut: 0,
+            cwd: ByteText::default(),
+            unread: vec![Unread::Path, Unread::Argv, Unread::Cwd],
+            unwatched: true,
+        },
+        Event::Exec { proc: 3, pid: 88, exe: ByteText::new("/usr/bin/git"), failed: 4 },
+        Event::ProcessEnd {
+            proc: 3,
+            pid: 88,
+            exit_code: Some(1),
+            signal: None,
+            wall_ms: 7,
+            cpu_ms: Some(10),
+            max_rss_bytes: Some(4096),
+            unseen: false,
+        },
+        Event::ProcessEnd {
+            proc: 3,
+            pid: 88,
+            exit_code: None,
+            signal: Some(9),
+            wall_ms: 7,
+            cpu_ms: None,
+            max_rss_bytes: None,
+            unseen: true,
         },
         Event::CutOff { torn_bytes: 3, torn: Some(Digest::of(b"abc")) },
         Event::CutOff { torn_bytes: 0, torn: None },

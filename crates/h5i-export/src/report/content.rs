@@ -2,6 +2,7 @@
 
 use super::findings::{findings, refused, verb};
 use super::phrase::Phrase;
+use super::programs::programs;
 use super::runs::{Completeness, End, Run, runs};
 use super::text::{count, size, span};
 use super::{MechanismState, ReportInput};
@@ -81,7 +82,11 @@ pub(super) fn content(input: &ReportInput<'_>) -> Content {
             Phrase::new().code(&path[..]).words(format!(": {files} ({})", left.why()))
         }),
     );
-    list("What ran", Order::Plain, &mut runs(input.records).iter().map(run_line));
+    let runs = runs(input.records);
+    let lines = runs
+        .iter()
+        .flat_map(|run| std::iter::once(run_line(run)).chain(programs(input.records, run.number)));
+    list("What ran", Order::Plain, &mut lines.into_iter());
     list("What held", Order::Plain, &mut held(input));
     list("Not enforced", Order::Plain, &mut missing(input));
     Content { title, facts, completeness, sections }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use git2::{Delta, DiffFindOptions, DiffFormat, DiffOptions, FileMode, ObjectType, Oid, Tree};
+use git2::{Delta, DiffFindOptions, DiffOptions, FileMode, ObjectType, Oid, Tree};
 
 use crate::store::{Store, StoreError};
 
@@ -107,18 +107,25 @@ pub(crate) fn make(
     let mut changes: Vec<Change> = diff.deltas().map(|delta| change(&delta)).collect();
     for (at, change) in changes.iter_mut().enumerate() {
         let patch = git2::Patch::from_diff(&diff, at).map_err(git("make the patch of a file"))?;
-        if let Some(patch) = patch
-            && !patch.delta().flags().is_binary()
-        {
-            let (_, added, removed) = patch.line_stats().map_err(git("count lines"))?;
-            (change.added, change.removed) = (Some(added as u64), Some(removed as u64));
+        if let Some(mut patch) = patch {
+            if !patch.delta().flags().is_binary() {
+                let (_, added, removed) = patch.line_stats().map_err(git("count lines"))?;
+                (change.added, change.removed) = (Some(added as u64), Some(removed as u64));
+            }
+            print(&mut patch, text)?;
         }
         if change.new_mode != 0 && change.new_mode != u32::from(FileMode::Commit) {
             change.bytes = store.blob_size(change.new_id)?;
         }
     }
+    Ok(join_type_changes(changes))
+}
+
+/// Writes the patch of one file; what libgit2 made for it, compressed content above all, is made once
+/// and gone with it.
+fn print(patch: &mut git2::Patch<'_>, text: &mut impl Write) -> Result<(), StoreError> {
     let mut written = Ok(());
-    let printed = diff.print(DiffFormat::Patch, |delta, _, line| {
+    let printed = patch.print(&mut |delta, _, line| {
         // libgit2 says of equal binary content that it differs, which no patch reader takes.
         if line.origin() == 'B' && delta.old_file().id() == delta.new_file().id() {
             return true;
@@ -133,8 +140,7 @@ pub(crate) fn make(
     });
     // A failure to write ends the printing with an error of libgit2's that says nothing of it.
     written.map_err(StoreError::Patch)?;
-    printed.map_err(git("print the patch"))?;
-    Ok(join_type_changes(changes))
+    printed.map_err(StoreError::git("print the patch"))
 }
 
 /// Whether a file comes to or goes from a name that has something of another kind on the other

@@ -124,17 +124,44 @@ impl Ground<'_> {
     }
 
     /// Makes a box of this layout.
-    fn create(&self, name: &str) -> Result<Duration> {
+    fn creation(&self, name: &str) -> Command {
         let mut words = vec!["box", "create", name, "--tier", "process"];
         if let Some(layout) = self.layout {
             words.extend(["--workspace", layout]);
         }
-        self.h5i(&words)
+        self.command(&words)
     }
 
-    /// The first box of a repository, and the first one of a base that is near another.
+    fn create(&self, name: &str) -> Result<Duration> {
+        timed(&mut self.creation(name))
+    }
+
+    /// The first box of a repository beside a clone of it, and the first one of a base that is near
+    /// another.
+    ///
+    /// Nothing is removed in between: for some seconds ext4 hands out no inode of a removed file,
+    /// and looks at each of them for every file that is made.
     fn first_boxes(&self, yard: &Yardstick) -> Result<()> {
-        yard.row("first box of the repository", &yard.once(|| self.create("warm"))?);
+        let (mut clones, mut firsts) = (Vec::new(), Vec::new());
+        for round in 0..LEAST {
+            let clone = self.state.with_extension(format!("clone-{round}"));
+            let words = ["clone", "--quiet", "--no-local", "--single-branch", "."];
+            let clone = clone.display().to_string();
+            let mut git = Command::new("git");
+            clones.push(timed(git.current_dir(&self.repository).args(words).arg(clone))?);
+            let state = self.state.with_extension(format!("first-{round}"));
+            firsts.push(timed(self.creation("first").env("XDG_STATE_HOME", state))?);
+        }
+        let mut ratios: Vec<f64> =
+            firsts.iter().zip(&clones).map(|(first, clone)| ms(*first) / ms(*clone)).collect();
+        ratios.sort_by(f64::total_cmp);
+        say(&format!(
+            "  {:<44}{:>10.2} ms {:>9.2} × git clone beside it",
+            "first box of a repository",
+            ms(median(firsts)),
+            ratios[ratios.len() / 2]
+        ));
+        self.create("warm")?;
         fs::write(self.repository.join("changed.txt"), self.state.display().to_string())?;
         commit(&self.repository)?;
         yard.row("first box of a near base", &yard.once(|| self.create("near"))?);

@@ -8,6 +8,7 @@ use seccompiler::{
     SeccompRule, TargetArch,
 };
 
+use super::super::Refused;
 use super::*;
 
 /// Interprets classic BPF as the kernel's seccomp does, for the instructions that occur.
@@ -125,7 +126,7 @@ proptest! {
         nr in 0..=LAST_KNOWN,
         args in prop::array::uniform6(argument()),
     ) {
-        let ours = compile(arch, debuggers, true).instructions;
+        let ours = compile(arch, debuggers, Programs::Unrecorded, true).instructions;
         let theirs = reference(arch, debuggers);
         let refused = verdict(&ours, audit(arch), nr, args) != ALLOW;
         let expected = verdict(&theirs, audit(arch), nr, args) != ALLOW;
@@ -136,7 +137,7 @@ proptest! {
 #[test]
 fn every_listed_call_is_refused_and_its_twin_without_the_rule_is_allowed() {
     for arch in ARCHES {
-        let program = compile(arch, Debuggers::Refused, true).instructions;
+        let program = compile(arch, Debuggers::Refused, Programs::Unrecorded, true).instructions;
         for call in refused(Debuggers::Refused) {
             let Some(nr) = arch.number(call) else { continue };
             let (bad, good) = match call.rule {
@@ -195,13 +196,27 @@ fn examples(name: &str, alternatives: &[&[Arg]]) -> (Vec<[u64; 6]>, [u64; 6]) {
 }
 
 #[test]
+fn programs_go_to_the_listener_where_they_are_recorded_and_pass_where_not() {
+    for arch in ARCHES {
+        let verdict_of = |programs, call: &Refused| {
+            let program = compile(arch, Debuggers::Refused, programs, true).instructions;
+            verdict(&program, audit(arch), arch.number(call).unwrap(), [0; 6])
+        };
+        for call in recorded(Programs::Recorded) {
+            assert_eq!(verdict_of(Programs::Recorded, call), USER_NOTIF, "{}", call.name);
+            assert_eq!(verdict_of(Programs::Unrecorded, call), ALLOW, "{}", call.name);
+        }
+    }
+}
+
+#[test]
 fn foreign_architectures_are_killed() {
     const AUDIT_ARCH_I386: u32 = 0x4000_0003;
     const AUDIT_ARCH_ARM: u32 = 0x4000_0028;
-    let native = compile(Arch::X86_64, Debuggers::Refused, true).instructions;
+    let native = compile(Arch::X86_64, Debuggers::Refused, Programs::Unrecorded, true).instructions;
     assert_eq!(verdict(&native, AUDIT_ARCH_I386, 4, [0; 6]), KILL_PROCESS);
     assert_eq!(verdict(&native, AUDIT_ARCH_X86_64, 4, [0; 6]), ALLOW);
-    let arm = compile(Arch::Aarch64, Debuggers::Refused, true).instructions;
+    let arm = compile(Arch::Aarch64, Debuggers::Refused, Programs::Unrecorded, true).instructions;
     assert_eq!(verdict(&arm, AUDIT_ARCH_ARM, 4, [0; 6]), KILL_PROCESS);
     assert_eq!(verdict(&arm, AUDIT_ARCH_AARCH64, 4, [0; 6]), ALLOW);
 }
@@ -209,7 +224,7 @@ fn foreign_architectures_are_killed() {
 #[test]
 fn unknown_numbers_and_x32_do_not_exist() {
     for arch in ARCHES {
-        let program = compile(arch, Debuggers::Refused, true).instructions;
+        let program = compile(arch, Debuggers::Refused, Programs::Unrecorded, true).instructions;
         for nr in [LAST_KNOWN + 1, 512, 0x4000_0000, 0x4000_0001, u32::MAX] {
             assert_eq!(verdict(&program, audit(arch), nr, [0; 6]), ERRNO | 38, "{nr:#x}");
         }
@@ -220,8 +235,8 @@ fn unknown_numbers_and_x32_do_not_exist() {
 #[test]
 fn debuggers_by_profile_may_trace_and_switch_randomisation_off_and_nothing_more() {
     let arch = Arch::X86_64;
-    let strict = compile(arch, Debuggers::Refused, true).instructions;
-    let open = compile(arch, Debuggers::Allowed, true).instructions;
+    let strict = compile(arch, Debuggers::Refused, Programs::Unrecorded, true).instructions;
+    let open = compile(arch, Debuggers::Allowed, Programs::Unrecorded, true).instructions;
     let (ptrace, personality) = (101, 135);
     for (nr, args) in [(ptrace, [0; 6]), (personality, with(0, 0x4_0000))] {
         assert_eq!(verdict(&strict, audit(arch), nr, args), USER_NOTIF);
@@ -234,7 +249,9 @@ fn debuggers_by_profile_may_trace_and_switch_randomisation_off_and_nothing_more(
 fn no_jump_is_cut_short() {
     for arch in ARCHES {
         for debuggers in SWITCHES {
-            for (code, jt, jf, _) in compile(arch, debuggers, true).instructions {
+            for (code, jt, jf, _) in
+                compile(arch, debuggers, Programs::Unrecorded, true).instructions
+            {
                 assert!(code == JUMP || (jt < u8::MAX && jf < u8::MAX));
             }
         }

@@ -5,6 +5,7 @@ mod files;
 mod kernel;
 mod mounts;
 mod processes;
+mod programs;
 mod sockets;
 
 pub(crate) use mounts::own_namespaces;
@@ -15,10 +16,18 @@ pub(crate) type Attempt = fn(&[&str]) -> Outcome;
 
 /// Makes one attempt and says in one line how it went.
 pub(crate) fn main(name: &str, args: &[&str]) {
-    let found = [amounts::ALL, files::ALL, kernel::ALL, mounts::ALL, processes::ALL, sockets::ALL]
-        .into_iter()
-        .flatten()
-        .find(|(known, _)| *known == name);
+    let found = [
+        amounts::ALL,
+        files::ALL,
+        kernel::ALL,
+        mounts::ALL,
+        processes::ALL,
+        programs::ALL,
+        sockets::ALL,
+    ]
+    .into_iter()
+    .flatten()
+    .find(|(known, _)| *known == name);
     let Some((_, attempt)) = found else {
         println!("no attempt is named {name}");
         return;

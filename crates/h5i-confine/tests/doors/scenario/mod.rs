@@ -7,6 +7,7 @@ mod network;
 mod observe;
 mod parents;
 mod placements;
+mod programs;
 mod starts;
 mod stdio;
 
@@ -26,6 +27,7 @@ pub(crate) fn all() -> impl Iterator<Item = Scenario> {
         observe::ALL,
         parents::ALL,
         placements::ALL,
+        programs::ALL,
         starts::ALL,
         stdio::ALL,
     ]

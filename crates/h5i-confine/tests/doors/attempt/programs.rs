@@ -1,0 +1,80 @@
+//! Programs that are started in odd ways.
+
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use super::{Attempt, number};
+use crate::call::{A, Outcome, call, fork, leave, of, open, wait};
+
+pub(crate) const ALL: &[(&str, Attempt)] = &[
+    // Started by `vfork` or what is like it.
+    ("spawn", |a| {
+        let status = Command::new(a[0]).args(&a[1..]).status().map_err(|e| of(&e))?;
+        Ok(format!("{:?}", status.code()))
+    }),
+    ("spawn-many", |a| spawn_many(number(a[0]), number(a[1]))),
+    ("from-descriptor", |a| from_descriptor(open(a[0], libc::O_RDONLY)?)),
+    ("from-memory", |a| {
+        let program = std::fs::read(a[0]).map_err(|e| of(&e))?;
+        let memory = call(libc::SYS_memfd_create, &mut [A::S("hidden"), A::N(1)])?;
+        let size = i64::try_from(program.len()).unwrap_or(0);
+        call(libc::SYS_write, &mut [A::N(memory), A::In(&program), A::N(size)])?;
+        from_descriptor(memory)
+    }),
+    // The calling thread takes the process over.
+    ("from-thread", |a| {
+        let words: Vec<String> = a.iter().map(ToString::to_string).collect();
+        let thread =
+            std::thread::spawn(move || of(&Command::new(&words[0]).args(&words[1..]).exec()));
+        Err(thread.join().unwrap_or(0))
+    }),
+    ("under-another-name", |a| {
+        const PR_SET_NAME: i64 = 15;
+        call(libc::SYS_prctl, &mut [A::N(PR_SET_NAME), A::S("kworker) 1 (x")])?;
+        Err(of(&Command::new(a[0]).args(&a[1..]).exec()))
+    }),
+    ("without-arguments", |a| {
+        let pid = fork();
+        if pid == 0 {
+            call(libc::SYS_execve, &mut [A::S(a[0]), A::N(8), A::N(0)]).ok();
+            leave(9);
+        }
+        Ok(format!("{}", wait(pid) >> 8))
+    }),
+];
+
+/// Executes what a descriptor is, in a child; yields its code.
+fn from_descriptor(descriptor: i64) -> Outcome {
+    let pid = fork();
+    if pid == 0 {
+        let words = [c"by-descriptor".as_ptr() as u64, c"x".as_ptr() as u64, 0];
+        let argv: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let args = &mut [
+            A::N(descriptor),
+            A::S(""),
+            A::In(&argv),
+            A::N(0),
+            A::N(libc::AT_EMPTY_PATH.into()),
+        ];
+        call(libc::SYS_execveat, args).ok();
+        leave(99);
+    }
+    Ok(format!("{}", wait(pid) >> 8))
+}
+
+/// Starts as many programs, from as many threads, and waits for each.
+fn spawn_many(programs: i64, threads: i64) -> Outcome {
+    let each = programs / threads;
+    let all: Vec<_> = (0..threads)
+        .map(|thread| {
+            std::thread::spawn(move || {
+                (0..each).all(|n| {
+                    let named = format!("{thread}-{n}");
+                    Command::new("/bin/true").arg(named).status().is_ok_and(|end| end.success())
+                })
+            })
+        })
+        .collect();
+    let fine = all.into_iter().all(|thread| thread.join().unwrap_or(false));
+    Ok(format!("{fine} {}", each * threads))
+}
