@@ -216,7 +216,8 @@ fn identity(policy: &ResolvedPolicy, steps: &mut Vec<Step>) -> Result<(), PlanEr
     let resolv = match policy.net.mode {
         NetMode::Host => fs::read("/etc/resolv.conf")
             .map_err(|source| PlanError::Grant { path: "/etc/resolv.conf".into(), source })?,
-        _ => b"# no network\n".to_vec(),
+        // Where a network's resolver answers in the box; without one the question is refused at once.
+        _ => b"nameserver 127.0.0.53\n".to_vec(),
     };
     let files: [(&str, Vec<u8>); 6] = [
         ("/etc/passwd", passwd.into_bytes()),

@@ -6,9 +6,10 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// A program the tests use, and the Debian package that has it.
-const PROGRAMS: [(&str, &str); 16] = [
+const PROGRAMS: [(&str, &str); 17] = [
     ("bwrap", "bubblewrap"),
     ("ccache", "ccache"),
+    ("curl", "curl"),
     ("gdb", "gdb"),
     ("less", "less"),
     ("make", "make"),

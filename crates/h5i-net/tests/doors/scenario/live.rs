@@ -1,0 +1,239 @@
+//! Changes of the rules, budgets, and what is on record.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use h5i_net::{
+    Budgets, ChangeError, Event, EventSink, Network, PlanError, Refusal, RefusedProtocol,
+    SinkClosed, StartError, Verdict, requests,
+};
+use h5i_policy::{NetMode, NetRule};
+use hickory_proto::rr::RecordType;
+
+use super::flows::refused;
+use crate::world::{Names, PUBLIC, World, policy};
+use crate::{dns, hello, server};
+
+fn rule(text: &str) -> NetRule {
+    NetRule::new(text).unwrap()
+}
+
+/// An open connection to an echo server, one byte to and fro.
+fn open(world: &World, to: &str) -> TcpStream {
+    let mut stream = world.connect(to).unwrap();
+    ping(&mut stream).unwrap();
+    stream
+}
+
+fn ping(stream: &mut TcpStream) -> std::io::Result<()> {
+    stream.write_all(b"\0")?;
+    stream.read_exact(&mut [0])
+}
+
+/// A connection is closed before anything passes; that may be seen as soon as it is made.
+fn fails(world: &World, to: &str) {
+    assert!(world.connect(to).and_then(|mut stream| ping(&mut stream)).is_err());
+}
+
+/// It is closed, and soon.
+fn closed(stream: &mut TcpStream, since: Instant) {
+    let error = stream.read(&mut [0]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
+}
+
+pub(super) fn revoke() {
+    let world = World::new(NetMode::Allow, &["93.184.216.34:7", "93.184.216.34:8"]);
+    for port in [7, 8] {
+        server::echoes(world.listen(&format!("{PUBLIC}:{port}")));
+    }
+    let mut going = open(&world, "93.184.216.34:7");
+    let mut staying = open(&world, "93.184.216.34:8");
+    let began = Instant::now();
+    world.network().revoke(&rule("93.184.216.34:7")).unwrap();
+    closed(&mut going, began);
+    refused(&world, "93.184.216.34:7");
+    ping(&mut staying).unwrap();
+    world.log.wait_refusal(Refusal::Revoked);
+}
+
+pub(super) fn revoke_name() {
+    let world = World::new(NetMode::Allow, &["a.example:443", "b.example:443"]);
+    server::echoes(world.listen(&format!("{PUBLIC}:443")));
+    let [mut going, mut staying] = ["a.example", "b.example"].map(|name| {
+        world.names.set(name, &[PUBLIC]);
+        dns::resolve(&world, name);
+        let mut stream = world.connect(&format!("{PUBLIC}:443")).unwrap();
+        let words = hello::to(name);
+        stream.write_all(&words).unwrap();
+        stream.read_exact(&mut vec![0; words.len()]).unwrap();
+        stream
+    });
+    let began = Instant::now();
+    world.network().revoke(&rule("a.example:443")).unwrap();
+    closed(&mut going, began);
+    ping(&mut staying).unwrap();
+}
+
+pub(super) fn allow_and_cut() {
+    let world = World::new(NetMode::None, &[]);
+    server::echoes(world.listen(&format!("{PUBLIC}:7")));
+    world.names.set("a.example", &[PUBLIC]);
+    refused(&world, "93.184.216.34:7");
+    world.network().allow(&rule("93.184.216.34:7")).unwrap();
+    let mut stream = open(&world, "93.184.216.34:7");
+    world.network().allow(&rule("a.example:7")).unwrap();
+    assert_eq!(dns::resolve(&world, "a.example").len(), 1);
+    ping(&mut stream).unwrap();
+    let began = Instant::now();
+    world.network().cut().unwrap();
+    closed(&mut stream, began);
+    let error = world.connect("93.184.216.34:7").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+    let (code, _) = dns::ask(&world, "a.example", RecordType::A);
+    assert_eq!(code, hickory_proto::op::ResponseCode::Refused);
+    // A rule that can't be served changes nothing.
+    world.network().allow(&rule("93.184.216.34:7")).unwrap();
+    let error = world.network().replace(&policy(NetMode::Host, &[])).unwrap_err();
+    assert!(matches!(error, ChangeError::Plan(PlanError::Mode { .. })), "{error:?}");
+    open(&world, "93.184.216.34:7");
+}
+
+pub(super) fn budgets() {
+    let with = |budgets| {
+        let world = World::with_budgets(NetMode::Allow, &["93.184.216.34:7"], budgets);
+        server::echoes(world.listen(&format!("{PUBLIC}:7")));
+        world
+    };
+    let mut budgets = Budgets::default();
+    budgets.bytes = Some(10_000);
+    let world = with(budgets);
+    let mut first = open(&world, "93.184.216.34:7");
+    ping(&mut first).unwrap();
+    first.write_all(&[0; 20_000]).ok();
+    let error = first.read_to_end(&mut Vec::new()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    world.log.wait_refusal(Refusal::Bytes);
+    fails(&world, "93.184.216.34:7");
+
+    let mut budgets = Budgets::default();
+    budgets.lookups = Some(2);
+    let world = World::with_budgets(NetMode::Allow, &["*.a.example:7"], budgets);
+    for (name, code) in [("x", "NoError"), ("y", "NoError"), ("z", "Refused"), ("x", "NoError")] {
+        let name = format!("{name}.a.example");
+        world.names.set(&name, &[PUBLIC]);
+        assert_eq!(format!("{:?}", dns::ask(&world, &name, RecordType::A).0), code, "{name}");
+    }
+    assert_eq!(world.names.asked().len(), 2);
+
+    let mut budgets = Budgets::default();
+    budgets.connections = Some(2);
+    let world = with(budgets);
+    for _ in 0..2 {
+        open(&world, "93.184.216.34:7");
+    }
+    fails(&world, "93.184.216.34:7");
+    world.log.wait_refusal(Refusal::Connections);
+
+    let mut budgets = Budgets::default();
+    budgets.connections_at_once = Some(2);
+    let world = with(budgets);
+    let two = [0; 2].map(|_| open(&world, "93.184.216.34:7"));
+    fails(&world, "93.184.216.34:7");
+    world.log.wait_refusal(Refusal::AtOnce);
+    drop(two);
+    world.log.wait(|event| matches!(event, Event::FlowEnded(e) if e.verdict == Verdict::Done));
+    open(&world, "93.184.216.34:7");
+
+    let mut budgets = Budgets::default();
+    budgets.connections_per_second = Some(3);
+    let world = with(budgets);
+    let opened = (0..50)
+        .filter(|_| world.connect("93.184.216.34:7").is_ok_and(|mut s| ping(&mut s).is_ok()))
+        .count();
+    assert!((3..50).contains(&opened), "{opened}");
+    world.log.wait_refusal(Refusal::Rate);
+}
+
+pub(super) fn counted() {
+    let world = World::new(NetMode::Allow, &["*.a.example:80"]);
+    world.names.set("x.a.example", &[PUBLIC]);
+    dns::resolve(&world, "x.a.example");
+    server::says(world.listen(&format!("{PUBLIC}:80")), b"HTTP/1.1 200 OK\r\n\r\n");
+    let request = b"POST / HTTP/1.1\r\nHost: x.a.example\r\nContent-Length: 4\r\n\r\nbody";
+    world.talk("93.184.216.34:80", request).unwrap();
+    let event = world.log.wait(|event| matches!(event, Event::FlowEnded(_)));
+    let Event::FlowEnded(ended) = event else { unreachable!() };
+    assert_eq!((ended.sent, ended.received), (request.len() as u64, 19));
+    assert_eq!(ended.name.unwrap().as_str(), "x.a.example");
+    assert!(ended.duration > Duration::ZERO);
+    let all = world.log.all();
+    let at = |wanted: &dyn Fn(&Event) -> bool| all.iter().position(wanted).unwrap();
+    let resolved = at(&|e| matches!(e, Event::Resolved { .. }));
+    let opened = at(&|e| matches!(e, Event::FlowOpened { .. }));
+    assert!(resolved < opened);
+}
+
+pub(super) fn told_at_the_end() {
+    let mut world = World::new(NetMode::None, &[]);
+    for _ in 0..5 {
+        refused(&world, "93.184.216.34:7");
+        dns::ask(&world, "a.example", RecordType::A);
+    }
+    let counts = |world: &World| {
+        let (mut packets, mut questions) = (0, 0);
+        for event in world.log.all() {
+            match event {
+                Event::RefusedAddress { protocol: RefusedProtocol::Tcp(7), count, .. } => {
+                    packets += count;
+                }
+                Event::RefusedName { count, .. } => questions += count,
+                _ => {}
+            }
+        }
+        (packets, questions)
+    };
+    assert_eq!(counts(&world), (1, 1));
+    world.network().report().unwrap();
+    assert_eq!(counts(&world), (5, 5));
+    refused(&world, "93.184.216.34:7");
+    drop(world.network.take());
+    assert_eq!(counts(&world), (6, 5));
+    // Nothing is left that leads anywhere.
+    let error = world.connect("93.184.216.34:7").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+}
+
+/// A sink that takes nothing.
+struct Full;
+
+impl EventSink for Full {
+    fn event(&self, _: Event) -> Result<(), SinkClosed> {
+        Err(SinkClosed)
+    }
+}
+
+pub(super) fn sink_closed() {
+    let world = World::bare();
+    let policy = policy(NetMode::Allow, &["93.184.216.34:7"]);
+    let heard = server::hears(world.listen("93.184.216.34:7"));
+    let sockets = world.sockets(&requests(&policy).unwrap());
+    let names = Arc::new(Names::default());
+    let network =
+        Network::start(sockets, &policy, Budgets::default(), names, Arc::new(Full)).unwrap();
+    let mut stream = world.connect("93.184.216.34:7").unwrap();
+    stream.write_all(b"secret").ok();
+    assert!(stream.read_exact(&mut [0]).is_err());
+    assert!(matches!(network.report(), Err(ChangeError::Ended)));
+    heard.try_recv().unwrap_err();
+    let too_few = Network::start(
+        Vec::new(),
+        &policy,
+        Budgets::default(),
+        Arc::new(Names::default()),
+        Arc::new(Full),
+    );
+    assert!(matches!(too_few, Err(StartError::Sockets { given: 0, .. })));
+}

@@ -1,0 +1,155 @@
+//! A real box, and the programs that people run in one.
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use h5i_confine::{Layout, NoSink, Outcome, Plan, Session, Stdio, system_grants};
+use h5i_net::{Budgets, Event, Refusal, requests};
+use h5i_policy::{NetMode, NetPolicy, ResolvedPolicy};
+use h5i_testkit::{BoxDirs, Need, have};
+
+use crate::server;
+use crate::world::{LONG, PUBLIC, PUBLIC_V6, World, policy, v6};
+
+/// A box behind the gate; the directories go with it.
+fn start(world: &mut World, net: &NetPolicy) -> (Session, BoxDirs) {
+    let dirs = BoxDirs::new().unwrap();
+    let mut policy = ResolvedPolicy::default();
+    policy.fs.read = system_grants();
+    let mut layout = Layout::new(dirs.work(), dirs.home());
+    layout.host_id = dirs.host_id();
+    let mut plan = Plan::for_host(&policy, &layout).unwrap();
+    let slots =
+        requests(net).unwrap().map(|one| plan.request_socket(one.domain, one.kind, one.protocol));
+    let mut session = plan.start(Arc::new(NoSink)).unwrap();
+    let sockets = slots.map(|slot| session.take_socket(slot).unwrap()).into();
+    world.network = Some(world.start(sockets, net, Budgets::default()));
+    (session, dirs)
+}
+
+/// Runs a program to its end; whether it succeeded, and what it printed.
+fn run(session: &Session, program: &str, args: &[&str]) -> (bool, String) {
+    let output = session.command(program).args(args).stdin(Stdio::Null).output().unwrap();
+    let mut printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    printed.push_str(&String::from_utf8_lossy(&output.stderr));
+    (output.outcome == Outcome::Exited(0), printed)
+}
+
+/// Answers each request with `hello`, and keeps the connection.
+fn web(mut stream: std::net::TcpStream) {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while let Ok(1) = stream.read(&mut byte) {
+        head.extend(byte);
+        if head.ends_with(b"\r\n\r\n") {
+            head.clear();
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+            if stream.write_all(answer).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+const PYTHON: &str =
+    "import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=9).read())";
+const NODE: &str = "fetch(process.argv[1]).then(r => r.text()).then(console.log, e => { console.log(e.cause ?? e); process.exit(1) })";
+
+pub(super) fn clients() {
+    let mut world = World::bare();
+    let net = policy(NetMode::Allow, &["a.example:80", "a.example:443", "host:8000"]);
+    let (session, _dirs) = start(&mut world, &net);
+    world.names.set("a.example", &[PUBLIC, PUBLIC_V6]);
+    world.names.set("b.example", &[PUBLIC]);
+    server::each(world.listen(&format!("{PUBLIC}:80")), web);
+    server::each(world.listen(&v6(PUBLIC_V6, 80)), web);
+    server::each(std::net::TcpListener::bind("127.0.0.1:8000").unwrap(), web);
+    let heard = server::hears(world.listen(&format!("{PUBLIC}:443")));
+    let all: [(&'static str, &[&str]); 3] = [
+        ("/usr/bin/curl", &["-sS", "-m9"]),
+        ("/usr/bin/python3", &["-c", PYTHON]),
+        ("/usr/bin/node", &["-e", NODE]),
+    ];
+    for (program, args) in all {
+        if !have("clients", Need::Program(program)) {
+            continue;
+        }
+        let fetch = |url: &str| run(&session, program, &[args, &[url]].concat());
+        for url in ["http://a.example/", "http://host:8000/"] {
+            let (worked, printed) = fetch(url);
+            assert!(worked && printed.contains("hello"), "{program} {url}: {printed}");
+        }
+        for url in ["http://b.example/", "http://93.184.216.35/", "http://a.example:8080/"] {
+            let began = Instant::now();
+            let (worked, printed) = fetch(url);
+            assert!(!worked, "{program} {url}: {printed}");
+            assert!(began.elapsed() < Duration::from_secs(4), "{program} {url}: {printed}");
+        }
+        // What a real client says first in TLS is understood; the server here says nothing.
+        fetch("https://a.example/");
+        let hello = heard.recv_timeout(LONG).unwrap();
+        assert!(hello.windows(9).any(|part| part == b"a.example"), "{program}");
+    }
+    if have("clients", Need::Program("/usr/bin/curl")) {
+        let pinned = format!("c.example:443:{PUBLIC}");
+        let (worked, printed) = run(
+            &session,
+            "/usr/bin/curl",
+            &["-sS", "-m9", "--resolve", &pinned, "https://c.example/"],
+        );
+        assert!(!worked, "{printed}");
+        world.log.wait_refusal(Refusal::OtherName);
+        assert_eq!(heard.recv_timeout(LONG).unwrap(), b"");
+    }
+    session.end();
+    drop(world.network.take());
+    let refused = |event: &Event| matches!(event, Event::RefusedName { .. });
+    assert!(world.log.all().iter().any(refused));
+}
+
+const TAMPER: &str = "
+import socket, os, ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+def errno_of(act):
+    try:
+        act()
+        return 0
+    except OSError as e:
+        return e.errno
+print(errno_of(lambda: socket.socket(16, 3, 12)))
+route = socket.socket(16, 3, 0)
+route.send(bytes.fromhex('1c000000 1900 0500 01000000 00000000 02000000fe000000 00000000'.replace(' ', '')))
+print(-int.from_bytes(route.recv(4096)[16:20], 'little', signed=True))
+print(errno_of(lambda: socket.socket(2, 3, 1)))
+print(errno_of(lambda: socket.socket(17, 3, 0)))
+for flags in (0x10000000, 0x40000000, 0x50000000):
+    libc.unshare(flags)
+    print(ctypes.get_errno())
+print(errno_of(lambda: socket.socket(2, 2).setsockopt(0, 19, 1)))
+print(errno_of(lambda: socket.socket(2, 1).setsockopt(1, 36, 1)))
+";
+
+pub(super) fn tampering() {
+    if !have("tampering", Need::Program("/usr/bin/python3")) {
+        return;
+    }
+    let mut world = World::bare();
+    let net = policy(NetMode::Allow, &["93.184.216.34:7"]);
+    let (session, _dirs) = start(&mut world, &net);
+    server::says(world.listen("93.184.216.34:7"), b"hello");
+    let (worked, printed) = run(&session, "/usr/bin/python3", &["-c", TAMPER]);
+    assert!(worked, "{printed}");
+    // Another netlink family, deletion of a route, raw and packet sockets, namespaces, and the
+    // socket options for any address and for marks: all EPERM.
+    let errors: Vec<&str> = printed.split_whitespace().collect();
+    assert_eq!(errors, ["1"; 9], "{printed}");
+    // The twin: what is allowed still is.
+    let connect = "import socket; s = socket.create_connection(('93.184.216.34', 7)); \
+                   s.shutdown(1); print(s.recv(9))";
+    let (worked, printed) = run(&session, "/usr/bin/python3", &["-c", connect]);
+    assert!(worked && printed.contains("hello"), "{printed}");
+    let elsewhere = connect.replace(", 7)", ", 8)");
+    let (worked, printed) = run(&session, "/usr/bin/python3", &["-c", &elsewhere]);
+    assert!(!worked && printed.contains("refused"), "{printed}");
+}
