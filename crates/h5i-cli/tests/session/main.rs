@@ -8,6 +8,8 @@ mod back_ends;
 mod ends;
 mod forwarded;
 mod going;
+#[path = "../support/holder_figures.rs"]
+mod holder_figures;
 mod joined;
 mod keepers;
 mod many;

@@ -3,6 +3,7 @@
 use std::thread;
 
 use crate::going::{Going, records, with_box};
+use crate::holder_figures::settled;
 use crate::stand::Stand;
 
 /// Runs `count` commands at once, each with an exit code and an output of its own.
@@ -55,22 +56,6 @@ fn twenty_boxes_at_once() {
     at_once(&stand, 20, |number| format!("b{number}"));
 }
 
-/// Descriptors, threads and memory (KiB) of the process that holds box `a`'s session.
-fn holder_figures(pid: u32) -> [u64; 3] {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let field = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
-    };
-    let count = |what: &str| std::fs::read_dir(format!("/proc/{pid}/{what}")).unwrap();
-    // The thread that brings the log to the disk comes after a second.
-    let threads = count("task").filter(|task| {
-        let name = std::fs::read_to_string(task.as_ref().unwrap().path().join("comm"));
-        name.is_ok_and(|name| name != "h5i-log\n")
-    });
-    [count("fd").count() as u64, threads.count() as u64, field("VmRSS:")]
-}
-
 #[test]
 fn a_hundred_runs_leave_nothing_in_the_process_that_holds_the_session() {
     let stand = with_box();
@@ -79,19 +64,11 @@ fn a_hundred_runs_leave_nothing_in_the_process_that_holds_the_session() {
     for _ in 0..20 {
         run();
     }
-    let settled = || loop {
-        // A conversation's thread ends after its last word.
-        let [fds, threads, memory] = holder_figures(holder.pid());
-        if threads <= 4 {
-            break [fds, threads, memory];
-        }
-        thread::yield_now();
-    };
-    let before = settled();
+    let before = settled(holder.pid());
     for _ in 0..100 {
         run();
     }
-    let after = settled();
+    let after = settled(holder.pid());
     assert_eq!(before[..2], after[..2]);
     assert!(after[2] <= before[2] + 512, "{before:?} {after:?}");
     assert_eq!(holder.end().code, 7);

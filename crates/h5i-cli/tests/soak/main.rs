@@ -9,6 +9,8 @@
 #[path = "../support/back_ends.rs"]
 mod back_ends;
 mod chance;
+#[path = "../support/holder_figures.rs"]
+mod holder_figures;
 mod life;
 mod runs;
 #[allow(dead_code, reason = "the contract's tests use the rest")]

@@ -3,29 +3,8 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
+use crate::holder_figures::settled;
 use crate::stand::Stand;
-
-/// Descriptors, threads and memory (KiB) of a process.
-fn figures(pid: u32) -> [u64; 3] {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let field = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
-    };
-    let fds = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count();
-    [fds as u64, field("Threads:"), field("VmRSS:")]
-}
-
-/// The figures once the threads of conversations that are over have ended.
-fn settled(pid: u32) -> [u64; 3] {
-    loop {
-        let found = figures(pid);
-        if found[1] <= 4 {
-            return found;
-        }
-        std::thread::yield_now();
-    }
-}
 
 /// Yields what the holder had after the first runs and at the end.
 pub(crate) fn one_session(runs: u64) -> [[u64; 3]; 2] {
