@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Refused;
 use crate::failure::Failure;
 use crate::json_bytes::JsonBytes;
+use crate::net_record::NetDeeds;
 use crate::program_record::Tally;
 use crate::receipt_log::Deeds;
 
@@ -167,6 +168,7 @@ pub(super) struct End {
     max_rss: u64,
     refused: Vec<Refused>,
     programs: Tally,
+    network: NetDeeds,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -186,7 +188,7 @@ const NAMES: usize = 256;
 
 impl End {
     pub(super) fn new(outcome: Outcome, usage: Usage, deeds: Deeds) -> Self {
-        let Deeds { mut refused, mut programs } = deeds;
+        let Deeds { mut refused, mut programs, network } = deeds;
         programs.names.truncate(NAMES);
         let micros = |span: Duration| u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
         refused.truncate(KINDS);
@@ -200,11 +202,12 @@ impl End {
             _ => How::CutOff,
         };
         let (wall_us, cpu_us) = (micros(usage.wall), micros(usage.cpu));
-        Self { how, wall_us, cpu_us, max_rss: usage.max_rss, refused, programs }
+        Self { how, wall_us, cpu_us, max_rss: usage.max_rss, refused, programs, network }
     }
 
     pub(super) fn deeds(&self) -> Deeds {
-        Deeds { refused: self.refused.clone(), programs: self.programs.clone() }
+        let (refused, programs) = (self.refused.clone(), self.programs.clone());
+        Deeds { refused, programs, network: self.network.clone() }
     }
 
     pub(super) fn outcome(&self) -> Outcome {

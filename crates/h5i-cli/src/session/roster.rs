@@ -5,6 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use h5i_confine::SessionHandle;
+use h5i_net::Network;
 
 use super::message::{Live, LiveRun};
 use crate::failure::Failure;
@@ -34,6 +35,7 @@ pub(super) struct Roster {
 #[derive(Debug, Default)]
 struct State {
     session: Option<SessionHandle>,
+    network: Option<Arc<Network>>,
     places: usize,
     ending: bool,
     started: bool,
@@ -56,6 +58,26 @@ impl Roster {
     pub(super) fn opens(&self, session: SessionHandle) {
         self.state().session = Some(session);
         self.changed.notify_all();
+    }
+
+    /// The session has a network of its own.
+    pub(super) fn has_network(&self, network: Network) {
+        self.state().network = Some(Arc::new(network));
+    }
+
+    /// Brings to record what the network has counted so far.
+    pub(super) fn counts_network(&self) {
+        let network = self.state().network.clone();
+        if let Some(network) = network {
+            // One that has ended has told all.
+            network.report().ok();
+        }
+    }
+
+    /// The session is over: closes its network, which tells the rest.
+    pub(super) fn ends_network(&self) {
+        let network = self.state().network.take();
+        drop(network);
     }
 
     /// A place; `None` when the session ends.

@@ -219,7 +219,10 @@ fn attend(stream: &UnixStream, place: &Place) -> io::Result<()> {
     };
     while caller.wait(&notice, &handle)? == Waited::More {}
     let (outcome, usage) = run.finish();
-    let deeds = place.roster().recorder.leave(number);
+    let recorder = &place.roster().recorder;
+    place.roster().counts_network();
+    let mut deeds = recorder.leave(number);
+    deeds.network = recorder.network_of(number);
     match caller {
         Other::There(stream) => send(stream, &Reply::Ended(End::new(outcome, usage, deeds)), &[]),
         Other::Gone { .. } => Ok(()),
