@@ -300,7 +300,7 @@ pub struct GcArgs {
 /// `h5i box probe`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
 pub struct ProbeArgs {
-    /// Only what this tier needs
+    /// What this tier needs: process or supervised [default: process]
     #[arg(long, value_name = "TIER", value_parser = tier())]
     pub tier: Option<Tier>,
     /// How to answer.
