@@ -4,10 +4,13 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use h5i_confine::{Plan, Session, SocketSlot, SpawnError};
+use h5i_export::NetworkChange;
 use h5i_net::{Budgets, EventSink, HostResolver, Network, StartError, requests};
-use h5i_policy::{NetMode, ResolvedPolicy, Tier};
+use h5i_policy::{NetMode, NetPolicy, NetRule, ResolvedPolicy, Tier};
+use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, Kind};
+use crate::receipt_log::Recorder;
 use crate::running::spawn_failure;
 
 /// The mechanism's name in the list of what is enforced.
@@ -50,6 +53,82 @@ impl Doors {
     }
 }
 
+/// The network of a session that is alive, and the policy that holds.
+#[derive(Debug)]
+pub(crate) struct LiveNetwork {
+    network: Network,
+    policy: ResolvedPolicy,
+}
+
+/// A change that a person asks for, until the session ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum Wish {
+    /// One rule more.
+    Allow { rule: NetRule },
+    /// One rule less; what only it allowed is closed.
+    Revoke { rule: NetRule },
+    /// Everything is closed.
+    Cut,
+}
+
+impl LiveNetwork {
+    pub(crate) const fn new(network: Network, policy: ResolvedPolicy) -> Self {
+        Self { network, policy }
+    }
+
+    /// What may be reached.
+    pub(crate) fn rules(&self) -> &NetPolicy {
+        &self.policy.net
+    }
+
+    /// Brings to record what was counted so far.
+    pub(crate) fn report(&self) {
+        // One that has ended has told all.
+        self.network.report().ok();
+    }
+
+    /// Puts a change on record and in force; when it returns, open flows are judged by it as well.
+    /// Yields the digest of the policy that holds from here on.
+    ///
+    /// # Errors
+    /// A refusal, when the change means nothing; an I/O failure of the log or the gate, where
+    /// nothing more is allowed than before.
+    pub(crate) fn change(&mut self, wish: &Wish, recorder: &Recorder) -> Result<String, Failure> {
+        let mut policy = self.policy.clone();
+        let net = &mut policy.net;
+        let (change, rule) = match wish {
+            Wish::Allow { .. } if net.mode == NetMode::Open => {
+                let message = "the box's network is open, where rules have no meaning";
+                return Err(Failure::told(Kind::Refused, message));
+            }
+            Wish::Allow { rule } => {
+                net.mode = NetMode::Allow;
+                net.allow.insert(rule.clone());
+                (NetworkChange::Allow, Some(rule))
+            }
+            Wish::Revoke { rule } => {
+                if !net.allow.remove(rule) {
+                    let message = format!("the box has no rule `{rule}`");
+                    return Err(Failure::told(Kind::NotFound, message)
+                        .hint("a rule as `h5i box status` has it, or h5i box cut"));
+                }
+                (NetworkChange::Revoke, Some(rule))
+            }
+            Wish::Cut => {
+                policy.net = NetPolicy::default();
+                (NetworkChange::Cut, None)
+            }
+        };
+        let digest = policy.digest().to_string();
+        let rule = rule.map(ToString::to_string);
+        recorder.network_changes(change, rule, &digest, policy.net.mode)?;
+        self.network.replace(&policy.net).map_err(|e| Failure::new(Kind::Io, &e))?;
+        self.policy = policy;
+        Ok(digest)
+    }
+}
+
 fn start_failure(error: &StartError) -> Failure {
     Failure::new(Kind::Unavailable, error).hint("h5i box probe --tier supervised")
 }
@@ -68,11 +147,11 @@ pub(crate) fn gate_words(policy: &ResolvedPolicy) -> String {
 }
 
 /// What the box may reach, in words.
-pub(crate) fn rules_words(policy: &ResolvedPolicy) -> String {
-    match policy.net.mode {
+pub(crate) fn rules_words(net: &NetPolicy) -> String {
+    match net.mode {
         NetMode::None => "nothing".to_owned(),
         NetMode::Allow => {
-            let rules: Vec<String> = policy.net.allow.iter().map(ToString::to_string).collect();
+            let rules: Vec<String> = net.allow.iter().map(ToString::to_string).collect();
             rules.join(" ")
         }
         _ => "every public address".to_owned(),

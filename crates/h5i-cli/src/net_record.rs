@@ -117,6 +117,11 @@ impl NetRecord {
         Self { mode, runs, going, names }
     }
 
+    /// The network is of another mode from here on.
+    pub(crate) fn is_of(&mut self, mode: NetMode) {
+        self.mode = mode;
+    }
+
     /// What a run did; told once.
     pub(crate) fn take(&mut self, run: u64) -> NetDeeds {
         self.runs.remove(&run).unwrap_or_default()

@@ -10,10 +10,11 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use h5i_confine::{self as confine, EventSink, SessionHandle, SinkClosed, WORKSPACE};
 use h5i_export::{
-    Argv, ByteText, Digest, Event, Lane, LogReader, LogWriter, Opened, Outcome, Record, Timestamp,
+    Argv, ByteText, Digest, Event, Lane, LogReader, LogWriter, NetworkChange, Opened, Outcome,
+    Record, Timestamp,
 };
 
-use h5i_policy::{ResolvedPolicy, Tier};
+use h5i_policy::{NetMode, ResolvedPolicy, Tier};
 
 use crate::failure::{Failure, Kind};
 use crate::log_sync::LogSync;
@@ -167,7 +168,7 @@ pub fn records(
 pub struct Recorder {
     log: ReceiptLog,
     tier: Tier,
-    policy: String,
+    policy: Mutex<String>,
     runs: Mutex<BTreeMap<u64, Going>>,
     /// Programs of runs that are over, and those of which nobody knows whose they are.
     others: Mutex<Programs>,
@@ -201,7 +202,7 @@ impl Recorder {
     #[must_use]
     pub fn new(log: ReceiptLog, manifest: &Manifest, policy: &ResolvedPolicy) -> Self {
         let (tier, net) = (policy.tier, Mutex::new(NetRecord::new(policy.net.mode)));
-        let policy = manifest.policy_digest.to_string();
+        let policy = Mutex::new(manifest.policy_digest.to_string());
         let sync = Mutex::new(LogSync::new(log.file()));
         let (runs, others, session) = Default::default();
         Self { log, tier, policy, runs, others, net, session, sync }
@@ -293,8 +294,25 @@ impl Recorder {
 
     /// The digest of the policy that holds.
     #[must_use]
-    pub fn policy(&self) -> &str {
-        &self.policy
+    pub fn policy(&self) -> String {
+        self.policy.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Records a change of the network; runs that start from here on name the new policy.
+    ///
+    /// # Errors
+    /// As [`ReceiptLog::append`]; the change must not be made then.
+    pub fn network_changes(
+        &self,
+        change: NetworkChange,
+        rule: Option<String>,
+        policy: &str,
+        mode: NetMode,
+    ) -> Result<(), Failure> {
+        self.host(Event::NetworkChange { change, rule, policy: policy.to_owned() })?;
+        self.net.lock().unwrap_or_else(PoisonError::into_inner).is_of(mode);
+        policy.clone_into(&mut self.policy.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(())
     }
 
     /// The record of a run's start.
@@ -309,7 +327,7 @@ impl Recorder {
             argv_cut: argv.cut,
             cwd: ByteText::new(WORKSPACE.as_bytes()),
             tier: self.tier.to_string(),
-            policy: self.policy.clone(),
+            policy: self.policy(),
         };
         self.log.append(Lane::Host, Some(run), event).map(drop)
     }

@@ -79,6 +79,7 @@ fn may_be_missing(place: &str, kind: &str, name: &str) -> bool {
         "reason" => kind == "flow-end",
         "address" | "port" => matches!(kind, "refused-flow" | "refused-address"),
         "name" => kind == "refused-name",
+        "rule" => kind == "network-change",
         "run" | "exit_code" | "signal" | "limit" | "used" | "allowed" | "torn" | "onto"
         | "branch" => place.starts_with("/records/"),
         _ => false,

@@ -43,6 +43,12 @@ pub enum BoxVerb {
     ///
     /// The address on the host is printed once it listens; nobody but this host reaches it.
     Forward(ForwardArgs),
+    /// Let a box that is alive reach one thing more, until its session ends
+    Allow(RuleArgs),
+    /// Take a rule back from a box that is alive, and close what only it allowed
+    Revoke(RuleArgs),
+    /// Close the whole network of a box that is alive
+    Cut(SessionArgs),
     /// Stop every process of a box where it is; deadlines go on
     Freeze(SessionArgs),
     /// Let the processes of a frozen box go on
@@ -219,6 +225,18 @@ impl DiffArgs {
             _ => DiffForm::Patch,
         }
     }
+}
+
+/// `h5i box allow` and `revoke`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct RuleArgs {
+    /// The box
+    pub name: BoxName,
+    /// HOST[:PORT], *.DOMAIN, CIDR:PORT or host:PORT
+    pub rule: String,
+    /// How to answer.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// `h5i box log`.

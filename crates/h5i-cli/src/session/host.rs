@@ -11,7 +11,7 @@ use h5i_policy::ResolvedPolicy;
 use super::control_socket::{self, Before};
 use super::roster::{Lifetime, Place, Roster};
 use super::service;
-use crate::box_network::Doors;
+use crate::box_network::{Doors, LiveNetwork};
 use crate::box_plan;
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
@@ -61,7 +61,7 @@ impl Host {
         if let Some(doors) = doors {
             // Who waits to come in is let in when the network stands.
             match doors.open(&mut session, policy, recorder) {
-                Ok(network) => roster.has_network(network),
+                Ok(network) => roster.has_network(LiveNetwork::new(network, policy.clone())),
                 Err(failure) => {
                     roster.close();
                     return Err(failure);
@@ -118,7 +118,7 @@ impl Host {
     ) -> Result<(), Failure> {
         self.handle().wait_ready().map_err(|e| spawn_failure(&SpawnError::Session(e)))?;
         let recorder = Arc::clone(&self.roster.recorder);
-        recorder.host(Event::SessionStart { policy: recorder.policy().to_owned() })?;
+        recorder.host(Event::SessionStart { policy: recorder.policy() })?;
         ready()?;
         drop(self.place.take());
         self.session.wait();

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use h5i_confine::{Limit, Outcome, Stop, Usage};
+use h5i_policy::NetPolicy;
 use serde::{Deserialize, Serialize};
 
 use super::Refused;
+use crate::box_network::Wish;
 use crate::failure::Failure;
 use crate::json_bytes::JsonBytes;
 use crate::net_record::NetDeeds;
@@ -30,6 +32,8 @@ pub(super) enum Request {
     End { grace: bool },
     /// Stop every process, or let them go on.
     Freeze { frozen: bool },
+    /// Change what the box may reach.
+    Network(Wish),
     /// Connections to this port of the box's loopback will be asked for.
     Forward { port: u16, at: String },
     /// After `Forward`: one connection, on `127.0.0.1` or, with `v6`, on `::1`.
@@ -61,6 +65,8 @@ pub(super) enum Reply {
     Live(Live),
     /// It was done, to so many processes.
     Done { processes: usize },
+    /// What the box may reach is changed; the digest of the policy that holds.
+    Changed { policy: String },
     /// A connection that is being made comes with it, or why there is none.
     Socket { errno: Option<i32> },
 }
@@ -80,6 +86,8 @@ pub(crate) struct Live {
     pub(crate) cpu_ms: u64,
     /// Forwards: the port of the box, and where it is on the host.
     pub(crate) forwards: Vec<(u16, String)>,
+    /// What may be reached, where the host holds the doors.
+    pub(crate) network: Option<NetPolicy>,
 }
 
 /// A run that goes.

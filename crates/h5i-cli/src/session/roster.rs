@@ -5,10 +5,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use h5i_confine::SessionHandle;
-use h5i_net::Network;
 
 use super::message::{Live, LiveRun};
-use crate::failure::Failure;
+use crate::box_network::{LiveNetwork, Wish};
+use crate::failure::{Failure, Kind};
 use crate::json_bytes::JsonBytes;
 use crate::receipt_log::Recorder;
 use crate::timestamp::Timestamp;
@@ -29,13 +29,13 @@ pub(super) struct Roster {
     pub(super) recorder: Arc<Recorder>,
     since: Timestamp,
     state: Mutex<State>,
+    network: Mutex<Option<LiveNetwork>>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
     session: Option<SessionHandle>,
-    network: Option<Arc<Network>>,
     places: usize,
     ending: bool,
     started: bool,
@@ -51,7 +51,7 @@ impl Roster {
     pub(super) fn new(recorder: Arc<Recorder>, lifetime: Lifetime) -> Arc<Self> {
         let state = State { started: lifetime == Lifetime::Started, ..State::default() };
         let (since, state, changed) = (Timestamp::now(), Mutex::new(state), Condvar::new());
-        Arc::new(Self { recorder, since, state, changed })
+        Arc::new(Self { recorder, since, state, network: Mutex::new(None), changed })
     }
 
     /// The session is there.
@@ -61,23 +61,37 @@ impl Roster {
     }
 
     /// The session has a network of its own.
-    pub(super) fn has_network(&self, network: Network) {
-        self.state().network = Some(Arc::new(network));
+    pub(super) fn has_network(&self, network: LiveNetwork) {
+        *self.network() = Some(network);
     }
 
     /// Brings to record what the network has counted so far.
     pub(super) fn counts_network(&self) {
-        let network = self.state().network.clone();
-        if let Some(network) = network {
-            // One that has ended has told all.
-            network.report().ok();
+        if let Some(network) = &*self.network() {
+            network.report();
+        }
+    }
+
+    /// Changes the network; yields the digest of the policy that holds from here on.
+    ///
+    /// # Errors
+    /// A refusal for a box without one; as [`LiveNetwork::change`].
+    pub(super) fn change_network(&self, wish: &Wish) -> Result<String, Failure> {
+        match &mut *self.network() {
+            Some(network) => network.change(wish, &self.recorder),
+            None => Err(Failure::told(Kind::Refused, "the box has no network with doors")
+                .hint("rules are of boxes made with --tier supervised")),
         }
     }
 
     /// The session is over: closes its network, which tells the rest.
     pub(super) fn ends_network(&self) {
-        let network = self.state().network.take();
+        let network = self.network().take();
         drop(network);
+    }
+
+    fn network(&self) -> MutexGuard<'_, Option<LiveNetwork>> {
+        self.network.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A place; `None` when the session ends.
@@ -148,6 +162,7 @@ impl Roster {
             processes: session.processes().into_iter().map(Into::into).collect(),
             cpu_ms: u64::try_from(session.processor_time().as_millis()).unwrap_or(u64::MAX),
             forwards,
+            network: self.network().as_ref().map(|network| network.rules().clone()),
         }
     }
 

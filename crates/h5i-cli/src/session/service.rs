@@ -142,6 +142,10 @@ fn oversee(
             recorded(roster.recorder.note(&format!("{word}: {processes} processes")))?;
             send(stream, &Reply::Done { processes }, &[])
         }
+        Request::Network(wish) => match roster.change_network(&wish) {
+            Ok(policy) => send(stream, &Reply::Changed { policy }, &[]),
+            Err(failure) => send(stream, &Reply::Refused(failure), &[]),
+        },
         Request::Forward { port, at } => {
             recorded(roster.recorder.note(&format!("forward opened: {at} to port {port}")))?;
             roster.forwards(port, &at);

@@ -39,7 +39,7 @@ pub(super) fn explain(caller: &Caller, args: &ExplainArgs) -> Result<Answer, Fai
         text.push_str(MOVES);
     }
     if policy.tier >= Tier::Supervised {
-        let (gate, rules) = (gate_words(&policy), rules_words(&policy));
+        let (gate, rules) = (gate_words(&policy), rules_words(&policy.net));
         writeln!(text, "The network is {gate}. It may reach {rules}.").ok();
     }
     let steps = steps(caller, &stored, &manifest, &policy)?;

@@ -190,6 +190,15 @@ fn words(event: &Event) -> String {
             };
             Shown::text(&format!("{name} is {found}{kept}")).to_string()
         }
+        Event::NetworkChange { change, rule, policy } => {
+            let rule = rule.as_deref().unwrap_or("everything");
+            format!(
+                "network: {} {}, under {}",
+                change.name(),
+                Shown::text(rule),
+                Shown::text(policy)
+            )
+        }
         Event::CutOff { torn_bytes: 0, .. } => {
             "cut off: the process that held the session died".to_owned()
         }

@@ -36,6 +36,10 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
         let data = json!({ "name": manifest.name, "session": live::data(alive) });
         return Answer::new(data, live::tree(alive));
     }
+    let net = match &presence {
+        Presence::Live(alive) => alive.network.as_ref().unwrap_or(&policy.net),
+        _ => &policy.net,
+    };
     let in_use = !matches!(presence, Presence::Idle);
     let history = History::read(&stored)?;
     let changes = changes_of(&caller.store, &stored, &manifest, &policy, Secrets::Flag)?;
@@ -71,7 +75,7 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
         line("home", format!("~/{}: {}", Shown::bytes(&found.path), found.why));
     }
     if policy.tier >= Tier::Supervised {
-        line("network", rules_words(&policy));
+        line("network", rules_words(net));
     }
     line("limits", limits(&policy.limits));
     if let Some(enforcement) = &enforcement {
@@ -91,8 +95,8 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
         "tier": manifest.tier,
         "profile": manifest.profile,
         "policy": manifest.policy_digest,
-        "network": policy.net.mode,
-        "allow": policy.net.allow,
+        "network": net.mode,
+        "allow": net.allow,
         "base": manifest.base,
         "workspace": { "kind": manifest.workspace, "reason": manifest.workspace_reason },
         "created": manifest.created,

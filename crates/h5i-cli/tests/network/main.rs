@@ -4,6 +4,7 @@
 #[allow(dead_code, unused_macros, reason = "the contract's tests use the rest")]
 #[path = "../support/back_ends.rs"]
 mod back_ends;
+mod changed;
 mod doors;
 mod server;
 #[allow(dead_code, reason = "the contract's tests use the rest")]

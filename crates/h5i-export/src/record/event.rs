@@ -234,6 +234,16 @@ pub enum Event {
         /// Addresses that were kept from it, because they are not public.
         withheld: Vec<String>,
     },
+    /// A person changes the network of a session: written before the change.
+    NetworkChange {
+        /// What is done.
+        change: NetworkChange,
+        /// The rule; none for a cut.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rule: Option<String>,
+        /// The digest of the policy that holds from here on, until the session ends.
+        policy: String,
+    },
     /// What came before did not end in order: the supervisor died or the host went down.
     CutOff {
         /// Bytes of a half-written last line that were moved aside.
@@ -283,6 +293,31 @@ pub enum Unread {
     Argv,
     /// The working directory.
     Cwd,
+}
+
+/// How the network of a session is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum NetworkChange {
+    /// A rule more.
+    Allow,
+    /// A rule less.
+    Revoke,
+    /// Everything is closed.
+    Cut,
+}
+
+impl NetworkChange {
+    /// The word on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Revoke => "revoke",
+            Self::Cut => "cut",
+        }
+    }
 }
 
 /// How a flow ended.

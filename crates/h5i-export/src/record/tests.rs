@@ -1,5 +1,6 @@
 use super::{
-    Argv, ByteText, Event, FlowVerdict, Lane, Outcome, Record, RecordError, Timestamp, Unread,
+    Argv, ByteText, Event, FlowVerdict, Lane, NetworkChange, Outcome, Record, RecordError,
+    Timestamp, Unread,
 };
 use crate::digest::Digest;
 
@@ -163,6 +164,12 @@ pub(crate) fn every_event() -> Vec<Event> {
             addresses: vec!["192.0.2.1".into()],
             withheld: vec!["10.0.0.1".into()],
         },
+        Event::NetworkChange {
+            change: NetworkChange::Allow,
+            rule: Some("a.example:443".into()),
+            policy: "p".into(),
+        },
+        Event::NetworkChange { change: NetworkChange::Cut, rule: None, policy: "p".into() },
         Event::CutOff { torn_bytes: 3, torn: Some(Digest::of(b"abc")) },
         Event::CutOff { torn_bytes: 0, torn: None },
         Event::Apply { bundle: Digest::of(b"b"), onto: None, branch: None },

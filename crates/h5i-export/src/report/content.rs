@@ -142,6 +142,7 @@ fn network(input: &ReportInput<'_>) -> Vec<Phrase> {
     };
     let mut lines =
         vec![Phrase::new().words("The box could reach ").foreign(input.network).words(".")];
+    lines.extend(flows::changes(input.records));
     lines.extend(flows::refused(input.records));
     lines.extend(refused(input.records, is_network));
     lines.extend(flows::carried(input.records));

@@ -61,6 +61,19 @@ pub(super) fn carried(records: &[Record]) -> Vec<Phrase> {
     all.into_iter().map(line).collect()
 }
 
+/// How the rules were changed while the box ran, in their order.
+pub(super) fn changes(records: &[Record]) -> Vec<Phrase> {
+    let line = |record: &Record| {
+        let Event::NetworkChange { change, rule, .. } = &record.event else { return None };
+        let line = Phrase::new().words(format!("Changed while it ran: {} ", change.name()));
+        Some(match rule {
+            Some(rule) => line.code(rule.as_bytes()).words("."),
+            None => line.words("(everything)."),
+        })
+    };
+    records.iter().filter_map(line).collect()
+}
+
 /// What was refused, equal refusals together: names, destinations, then flows that the relay closed.
 pub(super) fn refused(records: &[Record]) -> Vec<Phrase> {
     let mut names: BTreeMap<&[u8], u64> = BTreeMap::new();
