@@ -9,7 +9,7 @@ use serde_json::json;
 use super::run::frozen_policy;
 use super::{Answer, find};
 use crate::args::ExplainArgs;
-use crate::box_network::{Doors, gate_words, rules_words};
+use crate::box_network::{Doors, GATE_WORDS, rules_words};
 use crate::box_plan;
 use crate::caller::Caller;
 use crate::failure::Failure;
@@ -39,8 +39,8 @@ pub(super) fn explain(caller: &Caller, args: &ExplainArgs) -> Result<Answer, Fai
         text.push_str(MOVES);
     }
     if policy.tier >= Tier::Supervised {
-        let (gate, rules) = (gate_words(&policy), rules_words(&policy.net));
-        writeln!(text, "The network is {gate}. It may reach {rules}.").ok();
+        let rules = rules_words(&policy.net);
+        writeln!(text, "The network is {GATE_WORDS}. It may reach {rules}.").ok();
     }
     let steps = steps(caller, &stored, &manifest, &policy)?;
     if !steps.is_empty() {

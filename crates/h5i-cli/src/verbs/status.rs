@@ -15,7 +15,7 @@ use super::run::frozen_policy;
 use super::summary::headline;
 use super::{Answer, find, live};
 use crate::args::StatusArgs;
-use crate::box_network::{GATE, gate_words, rules_words};
+use crate::box_network::{GATE, GATE_WORDS, rules_words};
 use crate::box_plan;
 use crate::caller::Caller;
 use crate::changes::changes_of;
@@ -30,16 +30,19 @@ use crate::timestamp::Timestamp;
 pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failure> {
     let stored = find(caller, &args.name)?;
     let manifest = stored.manifest()?;
-    let policy = frozen_policy(&stored, &manifest)?;
+    let mut policy = frozen_policy(&stored, &manifest)?;
     let presence = live::presence_of(&stored)?;
     if let (true, Presence::Live(alive)) = (args.tree, &presence) {
         let data = json!({ "name": manifest.name, "session": live::data(alive) });
         return Answer::new(data, live::tree(alive));
     }
-    let net = match &presence {
-        Presence::Live(alive) => alive.network.as_ref().unwrap_or(&policy.net),
-        _ => &policy.net,
-    };
+    if let Presence::Live(alive) = &presence
+        && let Some(net) = &alive.network
+    {
+        // What a person changed holds until the session ends.
+        policy.net.clone_from(net);
+    }
+    let net = &policy.net;
     let in_use = !matches!(presence, Presence::Idle);
     let history = History::read(&stored)?;
     let changes = changes_of(&caller.store, &stored, &manifest, &policy, Secrets::Flag)?;
@@ -128,7 +131,7 @@ pub(super) fn enforcement(
     let layout = box_plan::layout_of(&caller.store, stored, manifest)?;
     let mut enforcement = box_plan::plan(policy, &layout)?.enforcement().clone();
     if policy.tier >= Tier::Supervised {
-        enforcement.add(GATE, State::On, gate_words(policy));
+        enforcement.add(GATE, State::On, GATE_WORDS);
     }
     Ok(Some(enforcement))
 }
