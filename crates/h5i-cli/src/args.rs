@@ -21,7 +21,7 @@ use crate::failure::{Failure, Kind};
 pub use apply::{ApplyArgs, Destination};
 pub use box_verbs::{
     BoxVerb, CreateArgs, DiffArgs, DiffForm, ExplainArgs, ExportArgs, ForwardArgs, GcArgs,
-    ListArgs, LogArgs, ProbeArgs, RmArgs, RunInArgs, SessionArgs, ShellArgs, StatusArgs,
+    ListArgs, LogArgs, ProbeArgs, RmArgs, RuleArgs, RunInArgs, SessionArgs, ShellArgs, StatusArgs,
 };
 pub use making::{After, BaseArgs, LayoutArgs, PolicyArgs, RunArgs};
 pub use policy_verbs::{CheckArgs, PolicyDiffArgs, PolicyVerb, ProfileArgs};

@@ -7,9 +7,11 @@ use h5i_confine::HostFacts;
 use h5i_policy::{History, Pattern, ResolvedPolicy, Tier};
 
 use crate::args::{BaseArgs, PolicyArgs, WorkspaceChoice};
+use crate::box_network::Doors;
 use crate::box_plan::{self, OBJECTS_IN_BOX};
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
+use crate::network_trial;
 use crate::path_error::{Action, PathError};
 use crate::policy_source::{Sourced, source_policy};
 use crate::receipt_log::ReceiptLog;
@@ -86,6 +88,11 @@ pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
             policy,
             &box_plan::layout(&caller.store, &PathBuf::from("/"), &[], &[], id),
         )?;
+    }
+    if policy.tier >= Tier::Supervised {
+        let facts = HostFacts::read()
+            .map_err(|e| box_plan::plan_failure(h5i_confine::PlanError::Facts(e)))?;
+        network_trial::check(&caller.store, &facts)?;
     }
     if let Some(start) = &reviewed {
         start.check_history(policy.history)?;
@@ -263,7 +270,8 @@ impl Place<'_> {
                 &mounts,
                 self.host_id,
             );
-            let plan = box_plan::plan(self.policy, &layout)?;
+            let mut plan = box_plan::plan(self.policy, &layout)?;
+            Doors::ask(&mut plan, self.policy)?;
             plan.steps().iter().map(ToString::to_string).collect()
         };
         let created = Timestamp::now();

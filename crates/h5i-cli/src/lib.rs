@@ -10,6 +10,7 @@
 
 mod archive;
 pub mod args;
+mod box_network;
 pub mod box_plan;
 pub mod caller;
 mod changes;
@@ -21,6 +22,8 @@ mod forward;
 mod inside;
 pub mod json_bytes;
 mod log_sync;
+pub mod net_record;
+mod network_trial;
 mod origin;
 mod own_places;
 mod pager;

@@ -10,13 +10,15 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use h5i_confine::{self as confine, EventSink, SessionHandle, SinkClosed, WORKSPACE};
 use h5i_export::{
-    Argv, ByteText, Digest, Event, Lane, LogReader, LogWriter, Opened, Outcome, Record, Timestamp,
+    Argv, ByteText, Digest, Event, Lane, LogReader, LogWriter, NetworkChange, Opened, Outcome,
+    Record, Timestamp,
 };
 
-use h5i_policy::Tier;
+use h5i_policy::{NetMode, ResolvedPolicy, Tier};
 
 use crate::failure::{Failure, Kind};
 use crate::log_sync::LogSync;
+use crate::net_record::{NetDeeds, NetRecord};
 use crate::path_error::{Action, PathError};
 use crate::program_record::{Programs, Tally};
 use crate::session::Refused;
@@ -166,10 +168,11 @@ pub fn records(
 pub struct Recorder {
     log: ReceiptLog,
     tier: Tier,
-    policy: String,
+    policy: Mutex<String>,
     runs: Mutex<BTreeMap<u64, Going>>,
     /// Programs of runs that are over, and those of which nobody knows whose they are.
     others: Mutex<Programs>,
+    net: Mutex<NetRecord>,
     session: OnceLock<SessionHandle>,
     sync: Mutex<LogSync>,
 }
@@ -190,16 +193,19 @@ pub struct Deeds {
     pub refused: Vec<Refused>,
     /// The programs that ran.
     pub programs: Tally,
+    /// What it did on the network; in a session of this process it is told after its end.
+    pub network: NetDeeds,
 }
 
 impl Recorder {
     /// Records into `log` for a session of this box.
     #[must_use]
-    pub fn new(log: ReceiptLog, manifest: &Manifest, tier: Tier) -> Self {
-        let policy = manifest.policy_digest.to_string();
+    pub fn new(log: ReceiptLog, manifest: &Manifest, policy: &ResolvedPolicy) -> Self {
+        let (tier, net) = (policy.tier, Mutex::new(NetRecord::new(policy.net.mode)));
+        let policy = Mutex::new(manifest.policy_digest.to_string());
         let sync = Mutex::new(LogSync::new(log.file()));
         let (runs, others, session) = Default::default();
-        Self { log, tier, policy, runs, others, session, sync }
+        Self { log, tier, policy, runs, others, net, session, sync }
     }
 
     /// Takes the next number for a run of this command.
@@ -216,9 +222,16 @@ impl Recorder {
 
     /// A run is over: yields what it did.
     pub fn leave(&self, run: u64) -> Deeds {
-        let deeds =
-            |going: Going| Deeds { refused: going.refused, programs: going.programs.tally() };
+        let deeds = |going: Going| {
+            let (refused, programs) = (going.refused, going.programs.tally());
+            Deeds { refused, programs, network: NetDeeds::default() }
+        };
         self.runs().remove(&run).map(deeds).unwrap_or_default()
+    }
+
+    /// What a run did on the network, once it has ended; told once.
+    pub fn network_of(&self, run: u64) -> NetDeeds {
+        self.net.lock().unwrap_or_else(PoisonError::into_inner).take(run)
     }
 
     fn of_program(
@@ -281,8 +294,25 @@ impl Recorder {
 
     /// The digest of the policy that holds.
     #[must_use]
-    pub fn policy(&self) -> &str {
-        &self.policy
+    pub fn policy(&self) -> String {
+        self.policy.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Records a change of the network; runs that start from here on name the new policy.
+    ///
+    /// # Errors
+    /// As [`ReceiptLog::append`]; the change must not be made then.
+    pub fn network_changes(
+        &self,
+        change: NetworkChange,
+        rule: Option<String>,
+        policy: &str,
+        mode: NetMode,
+    ) -> Result<(), Failure> {
+        self.host(Event::NetworkChange { change, rule, policy: policy.to_owned() })?;
+        self.net.lock().unwrap_or_else(PoisonError::into_inner).is_of(mode);
+        policy.clone_into(&mut self.policy.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(())
     }
 
     /// The record of a run's start.
@@ -297,7 +327,7 @@ impl Recorder {
             argv_cut: argv.cut,
             cwd: ByteText::new(WORKSPACE.as_bytes()),
             tier: self.tier.to_string(),
-            policy: self.policy.clone(),
+            policy: self.policy(),
         };
         self.log.append(Lane::Host, Some(run), event).map(drop)
     }
@@ -324,10 +354,7 @@ impl Recorder {
     /// A refusal is of the run that goes alone, of the one that its process belongs to, or, where that
     /// is gone, of one that was refused the same before.
     fn refused(&self, call: &confine::RefusedCall) -> Result<(), Failure> {
-        let alone = {
-            let runs = self.runs();
-            runs.keys().next().copied().filter(|_| runs.len() == 1)
-        };
+        let alone = self.alone();
         let refused = Refused::from(call);
         let run = alone.or_else(|| self.session.get()?.run_of(call.pid)).or_else(|| {
             let same = |going: &Going| going.refused.iter().any(|kind| kind.is_kind_of(&refused));
@@ -339,6 +366,12 @@ impl Recorder {
             refused.count_among(&mut going.refused);
         }
         self.log.append(Lane::Kernel, run, refused_event(call)).map(drop)
+    }
+
+    /// The run that goes, if it is only one.
+    fn alone(&self) -> Option<u64> {
+        let runs = self.runs();
+        runs.keys().next().copied().filter(|_| runs.len() == 1)
     }
 
     fn runs(&self) -> MutexGuard<'_, BTreeMap<u64, Going>> {
@@ -363,6 +396,21 @@ impl EventSink for Recorder {
         };
         self.sync.lock().unwrap_or_else(PoisonError::into_inner).written();
         recorded.map_err(|_told_by_the_session| SinkClosed)
+    }
+}
+
+impl h5i_net::EventSink for Recorder {
+    /// What the network saw is of the run that goes alone; of several it is of none.
+    fn event(&self, event: h5i_net::Event) -> Result<(), h5i_net::SinkClosed> {
+        let alone = self.alone();
+        let taken = {
+            let mut net = self.net.lock().unwrap_or_else(PoisonError::into_inner);
+            net.take_in(event, alone)
+        };
+        let Some((run, event)) = taken else { return Ok(()) };
+        let recorded = self.log.append(Lane::Net, run, event);
+        self.sync.lock().unwrap_or_else(PoisonError::into_inner).written();
+        recorded.map(drop).map_err(|_what_follows_does_not_go_on| h5i_net::SinkClosed)
     }
 }
 

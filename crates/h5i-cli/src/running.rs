@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::sync::Arc;
 
 use h5i_confine::{Command, Outcome, Output, PlanError, SpawnError, StartError, Usage};
 use h5i_policy::{Millis, ResolvedPolicy, Tier};
@@ -10,6 +11,7 @@ use crate::args::Assignment;
 use crate::box_plan;
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
+use crate::net_record::NetDeeds;
 use crate::passing::Foreground;
 use crate::program_record::Tally;
 use crate::receipt_log::{Deeds, ReceiptLog, Recorder};
@@ -76,6 +78,8 @@ pub struct Finished {
     pub refused: Vec<Refused>,
     /// The programs that ran.
     pub programs: Tally,
+    /// What it did on the network.
+    pub network: NetDeeds,
     /// Why output could not be delivered to the caller, where that failed.
     pub undelivered: Option<io::Error>,
 }
@@ -116,7 +120,7 @@ pub(crate) fn run_at(
 pub fn run(caller: &Caller, errand: &Errand<'_>, _lock: &BoxLock) -> Result<Finished, Failure> {
     if errand.policy.tier == Tier::Workspace {
         let log = ReceiptLog::open(errand.stored)?;
-        let recorder = Recorder::new(log, errand.manifest, errand.policy.tier);
+        let recorder = Recorder::new(log, errand.manifest, errand.policy);
         let number = recorder.admit(errand.command.to_vec())?;
         let ended = unconfined::run(caller, errand, (number, &recorder))?;
         return Ok(ended.finished(number, recorder.leave(number)));
@@ -142,8 +146,8 @@ impl Ended {
 
     fn finished(self, run: u64, deeds: Deeds) -> Finished {
         let Self { outcome, usage, stdout, stderr, undelivered } = self;
-        let Deeds { refused, programs } = deeds;
-        Finished { run, outcome, usage, stdout, stderr, refused, programs, undelivered }
+        let Deeds { refused, programs, network } = deeds;
+        Finished { run, outcome, usage, stdout, stderr, refused, programs, network, undelivered }
     }
 }
 
@@ -162,7 +166,8 @@ fn confined(caller: &Caller, errand: &Errand<'_>) -> Result<Finished, Failure> {
         command.wall(wall);
     }
     let ended = pass(&mut command, foreground.as_ref());
-    let refused = host.recorder().leave(number);
+    let mut deeds = host.leave(number);
+    let recorder = Arc::clone(host.recorder());
     let session = host.handle();
     host.end(|others| {
         if let Some(foreground) = &foreground {
@@ -173,15 +178,12 @@ fn confined(caller: &Caller, errand: &Errand<'_>) -> Result<Finished, Failure> {
             let_go_of_output();
         }
     });
-    Ok(ended?.finished(number, refused))
+    deeds.network = recorder.network_of(number);
+    Ok(ended?.finished(number, deeds))
 }
 
 /// Has the session of another process run it.
-fn join(
-    caller: &Caller,
-    errand: &Errand<'_>,
-    joined: &std::sync::Arc<Joined>,
-) -> Result<Finished, Failure> {
+fn join(caller: &Caller, errand: &Errand<'_>, joined: &Arc<Joined>) -> Result<Finished, Failure> {
     let foreground = errand.output.attendance().map(Foreground::take_alone).transpose()?;
     let [program, args @ ..] = errand.command else {
         return Err(Failure::told(Kind::Usage, "no command was given"));

@@ -19,7 +19,7 @@ mod service;
 pub(crate) use host::Host;
 pub(crate) use joined::Joined;
 pub(crate) use message::{Live, LiveProcess, LiveRun};
-pub(crate) use overseer::{Ending, Forwarded, Presence, end, freeze, presence};
+pub(crate) use overseer::{Ending, Forwarded, Presence, change_network, end, freeze, presence};
 pub use refused::Refused;
 pub(crate) use roster::Lifetime;
 pub(crate) use seat::Seat;

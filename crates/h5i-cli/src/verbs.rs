@@ -4,6 +4,7 @@ mod apply;
 mod archive;
 mod create;
 mod diff;
+mod doors;
 mod explain;
 mod export;
 mod forward;
@@ -101,6 +102,9 @@ pub(crate) fn perform(cli: &Cli) -> Result<Answer, Refusal> {
             BoxVerb::Start(args) => session::start(&caller()?, args)?,
             BoxVerb::Stop(args) => session::stop(&caller()?, args)?,
             BoxVerb::Forward(args) => forward::forward(&caller()?, args)?,
+            BoxVerb::Allow(args) => doors::allow(&caller()?, args)?,
+            BoxVerb::Revoke(args) => doors::revoke(&caller()?, args)?,
+            BoxVerb::Cut(args) => doors::cut(&caller()?, args)?,
             BoxVerb::Freeze(args) => session::freeze_or_thaw(&caller()?, args, true)?,
             BoxVerb::Thaw(args) => session::freeze_or_thaw(&caller()?, args, false)?,
             BoxVerb::Kill(args) => session::kill(&caller()?, args)?,

@@ -45,7 +45,8 @@ pub struct Enforcement {
 }
 
 impl Enforcement {
-    pub(crate) fn add(&mut self, name: &'static str, state: State, detail: impl Into<String>) {
+    /// Adds a mechanism: one that the caller holds, who lets nothing run without it.
+    pub fn add(&mut self, name: &'static str, state: State, detail: impl Into<String>) {
         self.mechanisms.push(Mechanism { name, state, detail: detail.into() });
     }
 

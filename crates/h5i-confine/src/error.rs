@@ -12,17 +12,19 @@ pub enum PlanError {
     /// The host's facts can't be read.
     #[error("could not read the host's facts below /proc")]
     Facts(#[source] io::Error),
-    /// This crate confines at the process tier.
+    /// This crate confines at the tiers process and supervised.
     #[error("the tier {tier} is not served by this confinement")]
     Tier {
         /// What the policy asks for.
         tier: Tier,
     },
     /// The network mode needs another tier.
-    #[error("network mode {} needs the supervised tier", mode_name(*mode))]
+    #[error("network mode {} can't be had at tier {tier}", mode_name(*mode))]
     Network {
         /// What the policy asks for.
         mode: NetMode,
+        /// The tier that it asks for.
+        tier: Tier,
     },
     /// A budget that is not enforced yet.
     #[error("limits.{field} can't be enforced by this version")]

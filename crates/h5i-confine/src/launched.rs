@@ -62,7 +62,7 @@ impl Ahead {
         let ids = plan::host_ids(uid.as_raw(), gid.as_raw(), layout).map_err(|error| {
             StartError::Prepare { what: "choose an id", source: io::Error::other(error) }
         })?;
-        Self::take(plan::first_steps(ids, policy.net.mode))
+        Self::take(plan::first_steps(ids, plan::network_namespace(policy)))
     }
 
     fn take(steps: Vec<Step>) -> Result<Self, StartError> {

@@ -77,12 +77,12 @@ impl Plan {
         check_served(policy)?;
         let abi = check_host(policy, facts)?;
         let ids = host_ids(facts.uid, facts.gid, layout)?;
-        let mut steps = first_steps(ids, policy.net.mode);
+        let mut steps = first_steps(ids, network_namespace(policy));
         let mut enforcement = Enforcement::default();
         for name in &namespaces().0 {
             enforcement.add(namespace_label(name), State::On, "of its own");
         }
-        if policy.net.mode == NetMode::None {
+        if network_namespace(policy) == NetworkNamespace::Own {
             enforcement.add("network namespace", State::On, "of its own, with loopback");
         } else {
             let detail = "the host's own network, unfiltered, by the policy's choice";
@@ -109,7 +109,7 @@ impl Plan {
             None => root,
         };
         steps.extend(root);
-        if network_namespace(policy.net.mode) == NetworkNamespace::Own {
+        if network_namespace(policy) == NetworkNamespace::Own {
             steps.push(Step::EnterNetwork);
         }
         let limits = limits(&policy.limits);
@@ -254,7 +254,7 @@ pub(crate) fn host_ids(uid: u32, gid: u32, layout: &Layout) -> Result<HostIds, P
 }
 
 /// The steps up to the fork of the box's init.
-pub(crate) fn first_steps(ids: HostIds, network: NetMode) -> Vec<Step> {
+pub(crate) fn first_steps(ids: HostIds, network: NetworkNamespace) -> Vec<Step> {
     let HostIds { uid, gid, caller_is_root } = ids;
     let (names, flags) = namespaces();
     let mut steps = Vec::new();
@@ -263,26 +263,31 @@ pub(crate) fn first_steps(ids: HostIds, network: NetMode) -> Vec<Step> {
     }
     steps.push(Step::EnterNamespaces { names, flags });
     steps.push(Step::MapIds { inside: BOX_ID, uid, gid });
-    steps.push(Step::BecomeInit { network: network_namespace(network) });
+    steps.push(Step::BecomeInit { network });
     steps
 }
 
-fn network_namespace(mode: NetMode) -> NetworkNamespace {
-    match mode {
-        NetMode::None => NetworkNamespace::Own,
-        _ => NetworkNamespace::Host,
+/// Only the host's own network is without a namespace; what else is listed goes through the doors
+/// of one.
+pub(crate) fn network_namespace(policy: &ResolvedPolicy) -> NetworkNamespace {
+    match policy.net.mode {
+        NetMode::Host => NetworkNamespace::Host,
+        _ => NetworkNamespace::Own,
     }
 }
 
 fn check_served(policy: &ResolvedPolicy) -> Result<(), PlanError> {
-    if policy.tier != Tier::Process {
-        return Err(PlanError::Tier { tier: policy.tier });
-    }
+    let served = match policy.tier {
+        Tier::Process => [NetMode::None, NetMode::Host].contains(&policy.net.mode),
+        // Its gate, resolver and relay are the caller's, who asks for their sockets.
+        Tier::Supervised => policy.net.mode != NetMode::Host,
+        tier => return Err(PlanError::Tier { tier }),
+    };
     if policy.namespaces == Namespaces::Off {
         return Err(PlanError::NamespacesOff);
     }
-    if !matches!(policy.net.mode, NetMode::None | NetMode::Host) {
-        return Err(PlanError::Network { mode: policy.net.mode });
+    if !served {
+        return Err(PlanError::Network { mode: policy.net.mode, tier: policy.tier });
     }
     for (field, asked) in
         [("memory", policy.limits.memory.is_some()), ("disk", policy.limits.disk.is_some())]

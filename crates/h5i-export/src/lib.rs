@@ -66,8 +66,8 @@ pub use path::{
 };
 pub use receipt::{RECEIPT_SCHEMA, RECEIPT_VERSION, Receipt};
 pub use record::{
-    Argv, ByteText, Event, Lane, Outcome, RECORD_VERSION, Record, RecordError, Timestamp,
-    TimestampFormError, Unread,
+    Argv, ByteText, Event, FlowVerdict, Lane, NetworkChange, Outcome, RECORD_VERSION, Record,
+    RecordError, Timestamp, TimestampFormError, Unread,
 };
 pub use report::{Completeness, Mechanism, MechanismState, ReportInput};
 pub use review::{

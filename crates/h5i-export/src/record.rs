@@ -9,7 +9,7 @@ mod timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use byte_text::ByteText;
-pub use event::{Argv, Event, Outcome, Unread};
+pub use event::{Argv, Event, FlowVerdict, NetworkChange, Outcome, Unread};
 pub use timestamp::{Timestamp, TimestampFormError};
 
 use crate::digest::Digest;

@@ -2,6 +2,7 @@
 
 mod content;
 mod findings;
+mod flows;
 mod html;
 mod markdown;
 mod phrase;

@@ -75,6 +75,11 @@ fn may_be_missing(place: &str, kind: &str, name: &str) -> bool {
         "cpu_ms" | "max_rss_bytes" => kind == "process-end",
         "unread" | "unwatched" | "unseen" => true,
         "base" => place.is_empty(),
+        "named" | "errno" if kind == "flow-end" => true,
+        "reason" => kind == "flow-end",
+        "address" | "port" => matches!(kind, "refused-flow" | "refused-address"),
+        "name" => kind == "refused-name",
+        "rule" => kind == "network-change",
         "run" | "exit_code" | "signal" | "limit" | "used" | "allowed" | "torn" | "onto"
         | "branch" => place.starts_with("/records/"),
         _ => false,

@@ -39,7 +39,7 @@ fn digests_of_built_in_profiles_change_only_on_purpose() {
 }
 
 #[test]
-fn default_and_review_can_be_had_today_and_the_others_are_refused_by_name() {
+fn what_needs_no_grant_can_be_had_today_and_the_others_are_refused_by_name() {
     let fields = |resolved: &Resolved| match unenforced(&resolved.policy) {
         rows if rows.is_empty() => "can be had".to_owned(),
         rows => {
@@ -48,13 +48,13 @@ fn default_and_review_can_be_had_today_and_the_others_are_refused_by_name() {
         }
     };
     insta::assert_snapshot!(each(fields), @r#"
-    agent-claude refused for tier "supervised", grant anthropic
-    agent-codex  refused for tier "supervised", grant openai
-    agent-local  refused for tier "supervised"
-    browser      refused for tier "supervised"
+    agent-claude refused for grant anthropic
+    agent-codex  refused for grant openai
+    agent-local  can be had
+    browser      can be had
     default      can be had
-    deploy       refused for tier "supervised"
-    research     refused for tier "supervised"
+    deploy       can be had
+    research     can be had
     review       can be had
     "#);
 }
@@ -182,5 +182,5 @@ fn an_allowlist_over_the_default_profile_is_refused_with_the_tier_that_has_it() 
     let resolved = resolve(&[Layer::built_in()], &request, &HostFacts::new()).expect("resolved");
     let rows = unenforced(&resolved.policy);
     assert_eq!(rows.len(), 1);
-    insta::assert_snapshot!(format!("{}; {}", rows[0], rows[0].instead), @r#"net.mode = "allow" needs a network that the host filters, which only tier supervised and stronger have; choose net.mode "none" or "host""#);
+    insta::assert_snapshot!(format!("{}; {}", rows[0], rows[0].instead), @r#"net.mode = "allow" needs a network that the host filters, which only tier supervised and stronger have; choose --tier supervised, or net.mode "none" or "host""#);
 }

@@ -40,21 +40,15 @@ struct Row {
 const ROWS: &[Row] = &[
     Row {
         field: "tier",
-        asks: |policy| tier(policy, Tier::Supervised),
-        why: "can't be enforced by this version: it comes with the supervised tier",
-        instead: "choose --tier process, which has no network or the host's",
-    },
-    Row {
-        field: "tier",
         asks: |policy| tier(policy, Tier::Container),
         why: "can't be enforced by this version: it comes with the container tier",
-        instead: "choose --tier process",
+        instead: "choose --tier process or supervised",
     },
     Row {
         field: "tier",
         asks: |policy| tier(policy, Tier::Microvm),
         why: "can't be enforced by this version: it comes with the microvm tier",
-        instead: "choose --tier process",
+        instead: "choose --tier process or supervised",
     },
     Row {
         field: "net.mode",
@@ -63,7 +57,7 @@ const ROWS: &[Row] = &[
             (listed && policy.tier < Tier::Supervised).then(|| quoted(&policy.net.mode))
         },
         why: "needs a network that the host filters, which only tier supervised and stronger have",
-        instead: "choose net.mode \"none\" or \"host\"",
+        instead: "choose --tier supervised, or net.mode \"none\" or \"host\"",
     },
     Row {
         field: "fs.hide",
@@ -164,8 +158,7 @@ mod tests {
     #[test]
     fn each_row_is_found_by_its_own_field() {
         type Change = fn(&mut ResolvedPolicy);
-        let asks: [(&str, Change); 10] = [
-            ("tier = \"supervised\"", |p| p.tier = Tier::Supervised),
+        let asks: [(&str, Change); 9] = [
             ("tier = \"container\"", |p| p.tier = Tier::Container),
             ("tier = \"microvm\"", |p| p.tier = Tier::Microvm),
             ("net.mode = \"open\"", |p| p.net.mode = NetMode::Open),
@@ -200,6 +193,6 @@ mod tests {
         let found = unenforced(&policy);
         assert!(found[0].to_string().contains("supervised"), "{}", found[0]);
         policy.tier = Tier::Supervised;
-        assert!(unenforced(&policy).iter().all(|row| row.field != "net.mode"));
+        assert_eq!(unenforced(&policy), []);
     }
 }

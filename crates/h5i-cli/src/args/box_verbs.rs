@@ -43,6 +43,12 @@ pub enum BoxVerb {
     ///
     /// The address on the host is printed once it listens; nobody but this host reaches it.
     Forward(ForwardArgs),
+    /// Let a box that is alive reach one thing more, until its session ends
+    Allow(RuleArgs),
+    /// Take a rule back from a box that is alive, and close what only it allowed
+    Revoke(RuleArgs),
+    /// Close the whole network of a box that is alive
+    Cut(SessionArgs),
     /// Stop every process of a box where it is; deadlines go on
     Freeze(SessionArgs),
     /// Let the processes of a frozen box go on
@@ -221,6 +227,18 @@ impl DiffArgs {
     }
 }
 
+/// `h5i box allow` and `revoke`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct RuleArgs {
+    /// The box
+    pub name: BoxName,
+    /// HOST[:PORT], *.DOMAIN, CIDR:PORT or host:PORT
+    pub rule: String,
+    /// How to answer.
+    #[command(flatten)]
+    pub output: Output,
+}
+
 /// `h5i box log`.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct LogArgs {
@@ -300,7 +318,7 @@ pub struct GcArgs {
 /// `h5i box probe`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
 pub struct ProbeArgs {
-    /// Only what this tier needs
+    /// What this tier needs: process or supervised [default: process]
     #[arg(long, value_name = "TIER", value_parser = tier())]
     pub tier: Option<Tier>,
     /// How to answer.

@@ -11,10 +11,11 @@ use h5i_policy::ResolvedPolicy;
 use super::control_socket::{self, Before};
 use super::roster::{Lifetime, Place, Roster};
 use super::service;
+use crate::box_network::{Doors, LiveNetwork};
 use crate::box_plan;
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
-use crate::receipt_log::{ReceiptLog, Recorder};
+use crate::receipt_log::{Deeds, ReceiptLog, Recorder};
 use crate::running::spawn_failure;
 use crate::store::{Manifest, StoredBox};
 
@@ -42,20 +43,31 @@ impl Host {
         let layout = box_plan::layout_of(&caller.store, stored, manifest)?;
         // The stage's first steps are the same whatever the plan; a plan that is refused ends them.
         let ahead = Ahead::start(policy, &layout);
-        let plan = box_plan::plan(policy, &layout)?;
+        let mut plan = box_plan::plan(policy, &layout)?;
+        let doors = Doors::ask(&mut plan, policy)?;
         let started = |e| spawn_failure(&SpawnError::Session(e));
         let mut launched = plan.launch(Some(ahead.map_err(started)?)).map_err(started)?;
         // While the stage builds the box. Nothing of the box runs before the log is open.
         let log = ReceiptLog::open(stored)?;
-        let recorder = Arc::new(Recorder::new(log, manifest, policy.tier));
+        let recorder = Arc::new(Recorder::new(log, manifest, policy));
         let roster = Roster::new(Arc::clone(&recorder), lifetime);
         if listen(stored, &roster, &mut launched)? == Before::Died {
             recorder.cut_off_what_goes_on(stored)?;
         }
         let prepared = prepare(&mut launched)?;
-        let sink: Arc<dyn EventSink> = recorder;
-        let session = launched.session(sink).map_err(started)?;
+        let sink: Arc<dyn EventSink> = Arc::<Recorder>::clone(&recorder);
+        let mut session = launched.session(sink).map_err(started)?;
         roster.recorder.tells_runs_apart(session.handle());
+        if let Some(doors) = doors {
+            // Who waits to come in is let in when the network stands.
+            match doors.open(&mut session, policy, recorder) {
+                Ok(network) => roster.has_network(LiveNetwork::new(network, policy.clone())),
+                Err(failure) => {
+                    roster.close();
+                    return Err(failure);
+                }
+            }
+        }
         roster.opens(session.handle());
         let place = roster.enter();
         let socket = control_socket::path(&stored.host_dir());
@@ -80,8 +92,15 @@ impl Host {
     }
 
     /// What is on record.
-    pub(crate) fn recorder(&self) -> &Recorder {
+    pub(crate) fn recorder(&self) -> &Arc<Recorder> {
         &self.roster.recorder
+    }
+
+    /// A run of this process is over: yields what it did, but for what it did on the network, whose
+    /// flows may outlive it.
+    pub(crate) fn leave(&self, run: u64) -> Deeds {
+        self.roster.counts_network();
+        self.roster.recorder.leave(run)
     }
 
     /// The session, for other threads.
@@ -99,11 +118,12 @@ impl Host {
     ) -> Result<(), Failure> {
         self.handle().wait_ready().map_err(|e| spawn_failure(&SpawnError::Session(e)))?;
         let recorder = Arc::clone(&self.roster.recorder);
-        recorder.host(Event::SessionStart { policy: recorder.policy().to_owned() })?;
+        recorder.host(Event::SessionStart { policy: recorder.policy() })?;
         ready()?;
         drop(self.place.take());
         self.session.wait();
         self.roster.close();
+        self.roster.ends_network();
         std::fs::remove_file(&self.socket).ok();
         recorder.host(Event::SessionEnd)
     }
@@ -120,6 +140,7 @@ impl Host {
         self.session.stop();
         std::fs::remove_file(&self.socket).ok();
         self.session.end();
+        self.roster.ends_network();
     }
 }
 

@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use h5i_confine::{Limit, Outcome, Stop, Usage};
+use h5i_policy::NetPolicy;
 use serde::{Deserialize, Serialize};
 
 use super::Refused;
+use crate::box_network::Wish;
 use crate::failure::Failure;
 use crate::json_bytes::JsonBytes;
+use crate::net_record::NetDeeds;
 use crate::program_record::Tally;
 use crate::receipt_log::Deeds;
 
@@ -29,6 +32,8 @@ pub(super) enum Request {
     End { grace: bool },
     /// Stop every process, or let them go on.
     Freeze { frozen: bool },
+    /// Change what the box may reach.
+    Network(Wish),
     /// Connections to this port of the box's loopback will be asked for.
     Forward { port: u16, at: String },
     /// After `Forward`: one connection, on `127.0.0.1` or, with `v6`, on `::1`.
@@ -60,6 +65,8 @@ pub(super) enum Reply {
     Live(Live),
     /// It was done, to so many processes.
     Done { processes: usize },
+    /// What the box may reach is changed; the digest of the policy that holds.
+    Changed { policy: String },
     /// A connection that is being made comes with it, or why there is none.
     Socket { errno: Option<i32> },
 }
@@ -79,6 +86,8 @@ pub(crate) struct Live {
     pub(crate) cpu_ms: u64,
     /// Forwards: the port of the box, and where it is on the host.
     pub(crate) forwards: Vec<(u16, String)>,
+    /// What may be reached, where the host holds the doors.
+    pub(crate) network: Option<NetPolicy>,
 }
 
 /// A run that goes.
@@ -167,6 +176,7 @@ pub(super) struct End {
     max_rss: u64,
     refused: Vec<Refused>,
     programs: Tally,
+    network: NetDeeds,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -186,7 +196,7 @@ const NAMES: usize = 256;
 
 impl End {
     pub(super) fn new(outcome: Outcome, usage: Usage, deeds: Deeds) -> Self {
-        let Deeds { mut refused, mut programs } = deeds;
+        let Deeds { mut refused, mut programs, network } = deeds;
         programs.names.truncate(NAMES);
         let micros = |span: Duration| u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
         refused.truncate(KINDS);
@@ -200,11 +210,12 @@ impl End {
             _ => How::CutOff,
         };
         let (wall_us, cpu_us) = (micros(usage.wall), micros(usage.cpu));
-        Self { how, wall_us, cpu_us, max_rss: usage.max_rss, refused, programs }
+        Self { how, wall_us, cpu_us, max_rss: usage.max_rss, refused, programs, network }
     }
 
     pub(super) fn deeds(&self) -> Deeds {
-        Deeds { refused: self.refused.clone(), programs: self.programs.clone() }
+        let (refused, programs) = (self.refused.clone(), self.programs.clone());
+        Deeds { refused, programs, network: self.network.clone() }
     }
 
     pub(super) fn outcome(&self) -> Outcome {

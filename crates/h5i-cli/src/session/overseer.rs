@@ -10,6 +10,7 @@ use super::control_socket::{be_patient, peer, reach};
 use super::frame::{receive, send};
 use super::message::{Live, Reply, Request};
 use super::seat::{silent, unheard};
+use crate::box_network::Wish;
 use crate::failure::{Failure, Kind};
 use crate::store::{BoxLock, LockError, StoredBox};
 
@@ -88,6 +89,18 @@ pub(crate) fn end(stored: &StoredBox, ending: Ending) -> Result<Option<BoxLock>,
 pub(crate) fn freeze(stored: &StoredBox, frozen: bool) -> Result<usize, Failure> {
     match ask(stored, &Request::Freeze { frozen })? {
         Some((Reply::Done { processes }, _)) => Ok(processes),
+        _ => Err(not_alive(stored)),
+    }
+}
+
+/// Changes what a box that is alive may reach; yields the digest of the policy that holds.
+///
+/// # Errors
+/// `not-found` when nothing runs in the box, `busy` when the holder does not answer, and what it
+/// refuses.
+pub(crate) fn change_network(stored: &StoredBox, wish: Wish) -> Result<String, Failure> {
+    match ask(stored, &Request::Network(wish))? {
+        Some((Reply::Changed { policy }, _)) => Ok(policy),
         _ => Err(not_alive(stored)),
     }
 }

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use h5i_confine::SessionHandle;
 
 use super::message::{Live, LiveRun};
-use crate::failure::Failure;
+use crate::box_network::{LiveNetwork, Wish};
+use crate::failure::{Failure, Kind};
 use crate::json_bytes::JsonBytes;
 use crate::receipt_log::Recorder;
 use crate::timestamp::Timestamp;
@@ -28,6 +29,7 @@ pub(super) struct Roster {
     pub(super) recorder: Arc<Recorder>,
     since: Timestamp,
     state: Mutex<State>,
+    network: Mutex<Option<LiveNetwork>>,
     changed: Condvar,
 }
 
@@ -49,13 +51,47 @@ impl Roster {
     pub(super) fn new(recorder: Arc<Recorder>, lifetime: Lifetime) -> Arc<Self> {
         let state = State { started: lifetime == Lifetime::Started, ..State::default() };
         let (since, state, changed) = (Timestamp::now(), Mutex::new(state), Condvar::new());
-        Arc::new(Self { recorder, since, state, changed })
+        Arc::new(Self { recorder, since, state, network: Mutex::new(None), changed })
     }
 
     /// The session is there.
     pub(super) fn opens(&self, session: SessionHandle) {
         self.state().session = Some(session);
         self.changed.notify_all();
+    }
+
+    /// The session has a network of its own.
+    pub(super) fn has_network(&self, network: LiveNetwork) {
+        *self.network() = Some(network);
+    }
+
+    /// Brings to record what the network has counted so far.
+    pub(super) fn counts_network(&self) {
+        if let Some(network) = &*self.network() {
+            network.report();
+        }
+    }
+
+    /// Changes the network; yields the digest of the policy that holds from here on.
+    ///
+    /// # Errors
+    /// A refusal for a box without one; as [`LiveNetwork::change`].
+    pub(super) fn change_network(&self, wish: &Wish) -> Result<String, Failure> {
+        match &mut *self.network() {
+            Some(network) => network.change(wish, &self.recorder),
+            None => Err(Failure::told(Kind::Refused, "the box has no network with doors")
+                .hint("rules are of boxes made with --tier supervised")),
+        }
+    }
+
+    /// The session is over: closes its network, which tells the rest.
+    pub(super) fn ends_network(&self) {
+        let network = self.network().take();
+        drop(network);
+    }
+
+    fn network(&self) -> MutexGuard<'_, Option<LiveNetwork>> {
+        self.network.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A place; `None` when the session ends.
@@ -126,6 +162,7 @@ impl Roster {
             processes: session.processes().into_iter().map(Into::into).collect(),
             cpu_ms: u64::try_from(session.processor_time().as_millis()).unwrap_or(u64::MAX),
             forwards,
+            network: self.network().as_ref().map(|network| network.rules().clone()),
         }
     }
 

@@ -142,6 +142,10 @@ fn oversee(
             recorded(roster.recorder.note(&format!("{word}: {processes} processes")))?;
             send(stream, &Reply::Done { processes }, &[])
         }
+        Request::Network(wish) => match roster.change_network(&wish) {
+            Ok(policy) => send(stream, &Reply::Changed { policy }, &[]),
+            Err(failure) => send(stream, &Reply::Refused(failure), &[]),
+        },
         Request::Forward { port, at } => {
             recorded(roster.recorder.note(&format!("forward opened: {at} to port {port}")))?;
             roster.forwards(port, &at);
@@ -219,7 +223,10 @@ fn attend(stream: &UnixStream, place: &Place) -> io::Result<()> {
     };
     while caller.wait(&notice, &handle)? == Waited::More {}
     let (outcome, usage) = run.finish();
-    let deeds = place.roster().recorder.leave(number);
+    let recorder = &place.roster().recorder;
+    place.roster().counts_network();
+    let mut deeds = recorder.leave(number);
+    deeds.network = recorder.network_of(number);
     match caller {
         Other::There(stream) => send(stream, &Reply::Ended(End::new(outcome, usage, deeds)), &[]),
         Other::Gone { .. } => Ok(()),

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::run::frozen_policy;
 use super::{Answer, find};
 use crate::args::ExplainArgs;
+use crate::box_network::{Doors, GATE_WORDS, rules_words};
 use crate::box_plan;
 use crate::caller::Caller;
 use crate::failure::Failure;
@@ -37,6 +38,10 @@ pub(super) fn explain(caller: &Caller, args: &ExplainArgs) -> Result<Answer, Fai
     if manifest.workspace == WorkspaceKind::Overlay {
         text.push_str(MOVES);
     }
+    if policy.tier >= Tier::Supervised {
+        let rules = rules_words(&policy.net);
+        writeln!(text, "The network is {GATE_WORDS}. It may reach {rules}.").ok();
+    }
     let steps = steps(caller, &stored, &manifest, &policy)?;
     if !steps.is_empty() {
         text.push_str("\nThe steps of a session, in order:\n");
@@ -62,7 +67,8 @@ fn steps(
         return Ok(Vec::new());
     }
     let layout = box_plan::layout_of(&caller.store, stored, manifest)?;
-    let plan = box_plan::plan(policy, &layout)?;
+    let mut plan = box_plan::plan(policy, &layout)?;
+    Doors::ask(&mut plan, policy)?;
     Ok(plan.steps().iter().map(|step| (step.to_string(), step.reason())).collect())
 }
 

@@ -57,7 +57,7 @@ fn from(since: Option<Since>) -> Option<Timestamp> {
 fn show(line: &[u8], args: &LogArgs, from: Option<Timestamp>) -> Result<Reader, Failure> {
     let record = Record::from_line(line).map_err(|e| Failure::new(Kind::Corrupt, &e))?;
     let lane = args.lane.is_none_or(|lane| same(lane, record.lane));
-    let denied = !args.denied || matches!(record.event, Event::RefusedCall { .. });
+    let denied = !args.denied || is_denial(&record.event);
     if lane && denied && from.is_none_or(|from| record.at >= from) {
         if args.output.json {
             return super::print_line(&String::from_utf8_lossy(line));
@@ -65,6 +65,18 @@ fn show(line: &[u8], args: &LogArgs, from: Option<Timestamp>) -> Result<Reader, 
         return super::print_line(&sentence(&record));
     }
     Ok(Reader::There)
+}
+
+/// Whether something was refused.
+fn is_denial(event: &Event) -> bool {
+    match event {
+        Event::RefusedCall { .. }
+        | Event::RefusedFlow { .. }
+        | Event::RefusedAddress { .. }
+        | Event::RefusedName { .. } => true,
+        Event::FlowEnd { reason, .. } => reason.is_some(),
+        _ => false,
+    }
 }
 
 fn same(asked: args::Lane, lane: Lane) -> bool {
@@ -135,6 +147,58 @@ fn words(event: &Event) -> String {
             let unseen = if *unseen { ", before it was seen as what it asked for" } else { "" };
             format!("pid {pid} ended: {how} after {wall_ms} ms{unseen}")
         }
+        Event::FlowStart { flow, protocol, address, port, names, rules } => {
+            let names =
+                if names.is_empty() { String::new() } else { format!("{} at ", names.join(", ")) };
+            let rules = match rules.as_slice() {
+                [] => "the network is open".to_owned(),
+                rules => format!("by {}", rules.join(", ")),
+            };
+            let to = format!("{names}{} ({rules})", place(protocol, address, Some(*port)));
+            format!("flow {flow} to {}", Shown::text(&to))
+        }
+        Event::FlowEnd { flow, named, sent, received, duration_ms, verdict, reason, .. } => {
+            let named = named.as_ref().map_or_else(String::new, |name| format!(", named {name}"));
+            let why = reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+            let text = format!(
+                "flow {flow} ended: {}{why}; {sent} bytes out, {received} bytes in, \
+                 {duration_ms} ms{named}",
+                verdict.name()
+            );
+            Shown::text(&text).to_string()
+        }
+        Event::RefusedFlow { protocol, address, port, reason } => {
+            let to = place(protocol, address.as_deref().unwrap_or("the relay"), *port);
+            format!("refused a flow to {}: {}", Shown::text(&to), Shown::text(reason))
+        }
+        Event::RefusedAddress { protocol, address, port, count } => {
+            let to = place(protocol, address.as_deref().unwrap_or("others"), *port);
+            format!("refused {} ×{count}", Shown::text(&to))
+        }
+        Event::RefusedName { name, record, count } => {
+            let name = name.as_ref().map_or_else(|| "others".to_owned(), ToString::to_string);
+            format!("refused the name {name} ×{count} (record type {record})")
+        }
+        Event::Resolved { name, addresses, withheld } => {
+            let found = match addresses.as_slice() {
+                [] => "nothing".to_owned(),
+                found => found.join(" "),
+            };
+            let kept = match withheld.as_slice() {
+                [] => String::new(),
+                kept => format!("; kept from the box: {}", kept.join(" ")),
+            };
+            Shown::text(&format!("{name} is {found}{kept}")).to_string()
+        }
+        Event::NetworkChange { change, rule, policy } => {
+            let rule = rule.as_deref().unwrap_or("everything");
+            format!(
+                "network: {} {}, under {}",
+                change.name(),
+                Shown::text(rule),
+                Shown::text(policy)
+            )
+        }
         Event::CutOff { torn_bytes: 0, .. } => {
             "cut off: the process that held the session died".to_owned()
         }
@@ -149,5 +213,15 @@ fn words(event: &Event) -> String {
         }
         Event::Note { text } => format!("note: {text}"),
         _ => "something that this version does not know".to_owned(),
+    }
+}
+
+/// `192.0.2.1:443`, `[2001:db8::1]:443/udp`, `192.0.2.1 icmp`.
+pub(super) fn place(protocol: &str, address: &str, port: Option<u16>) -> String {
+    let address = if address.contains(':') { format!("[{address}]") } else { address.to_owned() };
+    match port {
+        None => format!("{address} {protocol}"),
+        Some(port) if protocol == "tcp" => format!("{address}:{port}"),
+        Some(port) => format!("{address}:{port}/{protocol}"),
     }
 }

@@ -6,7 +6,9 @@ use std::path::Path;
 use h5i_export::Secrets;
 use serde_json::json;
 
-use super::summary::{ending, headline, notes_of, ran, refusals, run_data, undelivered};
+use super::summary::{
+    ending, headline, network_refusals, notes_of, ran, refusals, run_data, undelivered,
+};
 use super::{Answer, Refusal};
 use crate::args::{After, RunArgs};
 use crate::caller::Caller;
@@ -73,6 +75,7 @@ pub(super) fn run(caller: &Caller, args: &RunArgs) -> Result<Answer, Refusal> {
     }
     notes.push_str(&changed_line(&changes, &name));
     notes.push_str(&refusals(&finished.refused));
+    notes.push_str(&network_refusals(&finished));
     let mut data = run_data(&created.manifest, &finished);
     data["changed"] = changes.files();
     data["kept"] = json!(kept);

@@ -11,12 +11,13 @@ use crate::args::ProbeArgs;
 use crate::box_plan;
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
+use crate::network_trial::{self, Tried};
 use crate::store::HostId;
 use crate::workspace::OverlaySupport;
 
 pub(super) fn probe(caller: &Caller, args: &ProbeArgs) -> Result<Answer, Failure> {
     match args.tier {
-        None | Some(Tier::Process) => {}
+        None | Some(Tier::Process | Tier::Supervised) => {}
         Some(Tier::Workspace) => {
             let data = json!({ "tier": "workspace", "mechanisms": [] });
             return Answer::new(data, "workspace  needs nothing and holds nothing\n");
@@ -37,22 +38,30 @@ pub(super) fn probe(caller: &Caller, args: &ProbeArgs) -> Result<Answer, Failure
         text.push_str(&format!("setting    {setting} forbids user namespaces\n"));
     }
     let probes = h5i_confine::probe(&facts, HostId::first().number());
-    let failed = probes.iter().any(|probe| probe.result.is_err());
+    let mut failed = probes.iter().any(|probe| probe.result.is_err());
     let mut rows: Vec<Value> = probes.iter().map(|probe| row(probe, "FAILS", &mut text)).collect();
     // A box does without it: then its workspace is a checkout.
     let overlay = OverlaySupport::probe(&caller.store, &facts, HostId::first())?;
     rows.push(row(&overlay, "without", &mut text));
+    let tier = args.tier.unwrap_or(Tier::Process);
+    if tier == Tier::Supervised {
+        for tried in network_trial::attempt(&facts)? {
+            failed |= tried.problem.is_some();
+            let Tried { mechanism, attempts, problem } = tried;
+            rows.push(told((mechanism, attempts), problem, "FAILS", &mut text));
+        }
+    }
     let data = json!({
-        "tier": "process",
+        "tier": tier,
         "kernel": format!("{major}.{minor}"),
         "landlock_abi": facts.landlock_abi,
         "mechanisms": rows,
     });
     let answer = Answer::new(data, text)?.code(u8::from(failed));
     Ok(if failed {
-        answer.note("this host can't run the process tier as it is")
+        answer.note(format!("this host can't run the {tier} tier as it is"))
     } else {
-        answer.note("this host can run the process tier")
+        answer.note(format!("this host can run the {tier} tier"))
     })
 }
 
@@ -62,15 +71,24 @@ fn row(probe: &Probe, failed: &str, text: &mut String) -> Value {
         let cause = error.source().map(|source| format!(": {source}")).unwrap_or_default();
         format!("{error}{cause}")
     });
+    told((probe.mechanism, probe.attempts), problem, failed, text)
+}
+
+fn told(
+    (mechanism, attempts): (&str, &str),
+    problem: Option<String>,
+    failed: &str,
+    text: &mut String,
+) -> Value {
     let (word, detail) = match &problem {
-        None => ("holds", probe.attempts),
+        None => ("holds", attempts),
         Some(problem) => (failed, problem.as_str()),
     };
-    text.push_str(&format!("{word:<10} {:<20} {detail}\n", probe.mechanism));
+    text.push_str(&format!("{word:<10} {mechanism:<20} {detail}\n"));
     json!({
-        "mechanism": probe.mechanism,
+        "mechanism": mechanism,
         "holds": problem.is_none(),
-        "attempts": probe.attempts,
+        "attempts": attempts,
         "problem": problem,
     })
 }

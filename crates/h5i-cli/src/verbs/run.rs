@@ -5,7 +5,7 @@ use std::fs;
 
 use h5i_policy::{Millis, ResolvedPolicy, Tier};
 
-use super::summary::{ending, refusals, run_data, undelivered};
+use super::summary::{ending, network_refusals, refusals, run_data, undelivered};
 use super::{Answer, Refusal, find};
 use crate::args::{Assignment, RunInArgs};
 use crate::caller::Caller;
@@ -83,6 +83,7 @@ pub(super) fn remarks(finished: &Finished) -> Option<String> {
         lines.push_str(&undelivered(error));
     }
     lines.push_str(&refusals(&finished.refused));
+    lines.push_str(&network_refusals(finished));
     let lines = lines.trim_end();
     (!lines.is_empty()).then(|| lines.to_owned())
 }

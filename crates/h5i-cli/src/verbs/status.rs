@@ -1,5 +1,6 @@
 //! `h5i box status`
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use h5i_confine::{Enforcement, State};
@@ -9,10 +10,12 @@ use h5i_policy::{Limits, ResolvedPolicy, Tier};
 use serde_json::{Value, json};
 
 use super::export::home_of;
+use super::log::place;
 use super::run::frozen_policy;
 use super::summary::headline;
 use super::{Answer, find, live};
 use crate::args::StatusArgs;
+use crate::box_network::{GATE, GATE_WORDS, rules_words};
 use crate::box_plan;
 use crate::caller::Caller;
 use crate::changes::changes_of;
@@ -27,12 +30,19 @@ use crate::timestamp::Timestamp;
 pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failure> {
     let stored = find(caller, &args.name)?;
     let manifest = stored.manifest()?;
-    let policy = frozen_policy(&stored, &manifest)?;
+    let mut policy = frozen_policy(&stored, &manifest)?;
     let presence = live::presence_of(&stored)?;
     if let (true, Presence::Live(alive)) = (args.tree, &presence) {
         let data = json!({ "name": manifest.name, "session": live::data(alive) });
         return Answer::new(data, live::tree(alive));
     }
+    if let Presence::Live(alive) = &presence
+        && let Some(net) = &alive.network
+    {
+        // What a person changed holds until the session ends.
+        policy.net.clone_from(net);
+    }
+    let net = &policy.net;
     let in_use = !matches!(presence, Presence::Idle);
     let history = History::read(&stored)?;
     let changes = changes_of(&caller.store, &stored, &manifest, &policy, Secrets::Flag)?;
@@ -67,6 +77,9 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
     for found in &home {
         line("home", format!("~/{}: {}", Shown::bytes(&found.path), found.why));
     }
+    if policy.tier >= Tier::Supervised {
+        line("network", rules_words(net));
+    }
     line("limits", limits(&policy.limits));
     if let Some(enforcement) = &enforcement {
         line("enforced", on(enforcement));
@@ -85,7 +98,8 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
         "tier": manifest.tier,
         "profile": manifest.profile,
         "policy": manifest.policy_digest,
-        "network": policy.net.mode,
+        "network": net.mode,
+        "allow": net.allow,
         "base": manifest.base,
         "workspace": { "kind": manifest.workspace, "reason": manifest.workspace_reason },
         "created": manifest.created,
@@ -93,6 +107,7 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
         "purpose": manifest.purpose,
         "runs": history.runs,
         "refused": history.refused,
+        "refused_network": history.places.iter().map(|(what, count)| json!({ "what": what, "count": count })).collect::<Vec<_>>(),
         "changed": changes.files(),
         "home": home.iter().map(|found| json!({ "path": JsonBytes(found.path.clone()), "why": found.why })).collect::<Vec<_>>(),
         "enforcement": enforcement.as_ref().map(enforcement_data),
@@ -114,7 +129,11 @@ pub(super) fn enforcement(
         return Ok(None);
     }
     let layout = box_plan::layout_of(&caller.store, stored, manifest)?;
-    Ok(Some(box_plan::plan(policy, &layout)?.enforcement().clone()))
+    let mut enforcement = box_plan::plan(policy, &layout)?.enforcement().clone();
+    if policy.tier >= Tier::Supervised {
+        enforcement.add(GATE, State::On, GATE_WORDS);
+    }
+    Ok(Some(enforcement))
 }
 
 fn on(enforcement: &Enforcement) -> String {
@@ -167,10 +186,31 @@ pub(super) fn rough(millis: u64) -> String {
     }
 }
 
+/// What a record says was refused on the network, and how often.
+fn refused_on_the_network(event: &Event) -> Option<(String, u64)> {
+    match event {
+        Event::RefusedName { name, count, .. } => {
+            let name = name.as_ref().map_or_else(|| "others".to_owned(), ToString::to_string);
+            Some((format!("name {name}"), *count))
+        }
+        Event::RefusedAddress { protocol, address, port, count } => {
+            let address = address.as_deref().unwrap_or("others");
+            Some((place(protocol, address, *port), *count))
+        }
+        Event::RefusedFlow { protocol, address, port, .. } => {
+            let address = address.as_deref().unwrap_or("the relay");
+            Some((place(protocol, address, *port), 1))
+        }
+        _ => None,
+    }
+}
+
 /// What the log tells in sum.
 struct History {
     runs: u64,
     refused: Vec<Value>,
+    /// Names, and destinations of the network.
+    places: BTreeMap<String, u64>,
 }
 
 /// How many kinds of refusals a person is shown.
@@ -178,15 +218,19 @@ const KINDS: usize = 10;
 
 impl History {
     fn read(stored: &StoredBox) -> Result<Self, Failure> {
-        let mut history = Self { runs: 0, refused: Vec::new() };
-        let mut counts = std::collections::BTreeMap::new();
+        let mut history = Self { runs: 0, refused: Vec::new(), places: BTreeMap::new() };
+        let mut counts = BTreeMap::new();
         for line in records(&stored.host_dir())?.map_while(Result::ok) {
             match line.record.event {
                 Event::RunStart { .. } => history.runs += 1,
                 Event::RefusedCall { call, program, count, .. } => {
                     *counts.entry((call, program.to_string())).or_insert(0) += count;
                 }
-                _ => {}
+                event => {
+                    if let Some((what, count)) = refused_on_the_network(&event) {
+                        *history.places.entry(what).or_default() += count;
+                    }
+                }
             }
         }
         history.refused = counts
@@ -199,21 +243,23 @@ impl History {
     }
 
     fn refused_words(&self) -> String {
-        if self.refused.is_empty() {
+        let calls = self.refused.iter().map(|row| {
+            let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
+            let count = row["count"].as_u64().unwrap_or_default();
+            (count, format!("{} ×{count} by {}", text("call"), text("program")))
+        });
+        let places = self
+            .places
+            .iter()
+            .map(|(what, count)| (*count, format!("{} ×{count}", Shown::text(what))));
+        // A box can be refused as many kinds as it likes; a screen is one.
+        let mut rows: Vec<(u64, String)> = calls.chain(places).collect();
+        if rows.is_empty() {
             return "nothing".to_owned();
         }
-        // A box can be refused as many kinds as it likes; a screen is one.
-        let mut rows: Vec<&Value> = self.refused.iter().collect();
-        rows.sort_by_key(|row| std::cmp::Reverse(row["count"].as_u64()));
-        let mut words: Vec<String> = rows
-            .iter()
-            .take(KINDS)
-            .map(|row| {
-                let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
-                let call = text("call");
-                format!("{call} ×{} by {}", row["count"], text("program"))
-            })
-            .collect();
+        rows.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+        let mut words: Vec<String> =
+            rows.iter().take(KINDS).map(|(_, words)| words.clone()).collect();
         if rows.len() > KINDS {
             words.push(format!("and {} kinds more: h5i box log --denied", rows.len() - KINDS));
         }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::box_plan::network_words;
 use crate::json_bytes::JsonBytes;
+use crate::net_record::NetRefused;
 use crate::running::Finished;
 use crate::session::Refused;
 use crate::shown::Shown;
@@ -70,12 +71,15 @@ fn span(wall: std::time::Duration) -> String {
     }
 }
 
+/// Lines of refusals that a person is shown.
+const LINES: usize = 10;
+
 /// What was refused, a line a kind, the loudest first.
 pub(super) fn refusals(refused: &[Refused]) -> String {
     let mut calls: Vec<&Refused> = refused.iter().collect();
     calls.sort_by_key(|call| std::cmp::Reverse(call.count));
     let mut text = String::new();
-    for call in calls.iter().take(10) {
+    for call in calls.iter().take(LINES) {
         let by = match call.program.as_slice() {
             [] => "a program that was gone".to_owned(),
             program => Shown::bytes(program).to_string(),
@@ -89,8 +93,32 @@ pub(super) fn refusals(refused: &[Refused]) -> String {
         writeln!(text, "{head} {} ×{} by {by}: {}; {allowed}", call.call, call.count, call.reason)
             .ok();
     }
-    if calls.len() > 10 {
-        writeln!(text, "         and {} kinds more: h5i box log --denied", calls.len() - 10).ok();
+    if calls.len() > LINES {
+        writeln!(text, "         and {} kinds more: h5i box log --denied", calls.len() - LINES)
+            .ok();
+    }
+    text
+}
+
+/// What was refused on the network, a line a kind, the loudest first.
+pub(super) fn network_refusals(finished: &Finished) -> String {
+    let mut all: Vec<&NetRefused> = finished.network.refused.iter().collect();
+    all.sort_by_key(|refused| std::cmp::Reverse(refused.count));
+    let mut text = String::new();
+    for refused in all.iter().take(LINES) {
+        let head = if text.is_empty() && finished.refused.is_empty() { "refused" } else { "" };
+        let (kind, what) = (refused.kind.name(), Shown::text(&refused.what));
+        let allow = match &refused.allowed_by {
+            Some(rule) => format!("; allow at create: --allow {}", Shown::text(rule)),
+            None => String::new(),
+        };
+        // Writing to a String can't fail.
+        writeln!(text, "{head:<8} {kind} {what} ×{}: {}{allow}", refused.count, refused.reason)
+            .ok();
+    }
+    if all.len() > LINES {
+        let more = all.len() - LINES;
+        writeln!(text, "         and {more} more: h5i box log --lane net --denied").ok();
     }
     text
 }
@@ -125,7 +153,9 @@ pub(super) fn run_data(manifest: &Manifest, finished: &Finished) -> Value {
         "truncated": truncated(finished),
         "programs": finished.programs,
         "denied": denied,
-        "flows": [],
+        "flows": finished.network.flows,
+        "denied_network": finished.network.refused,
+        "network_untold": finished.network.more,
     })
 }
 

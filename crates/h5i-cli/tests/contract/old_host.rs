@@ -83,7 +83,7 @@ fn an_old_landlock_is_enough_where_best_effort_was_chosen() {
 
 #[test]
 fn a_tier_that_is_not_served_is_refused_before_the_host_is_asked() {
-    for tier in [Tier::Supervised, Tier::Container, Tier::Microvm] {
+    for tier in [Tier::Container, Tier::Microvm] {
         let failure = refused(|facts, policy| {
             (facts.landlock_abi, policy.tier) = (0, tier);
         });

@@ -58,7 +58,7 @@ fn errors_read_as_they_were_reviewed() {
         &["box", "create", "b", "--allow", "*.com"],
         &["box", "create", "b", "--set", "limits.memory=\"8GiB\""],
         &["box", "create", "b", "--set", "limits.wal=\"8m\""],
-        &["box", "create", "b", "--tier", "supervised"],
+        &["box", "create", "b", "--tier", "container"],
         &["box", "status", "fix-auht"],
         &["box", "run", "fix-auth", "--", "nonesuch"],
         &["box", "run", "fix-auth", "--", "/work"],

@@ -112,7 +112,38 @@ pub(crate) struct BoxRun {
     pub(crate) truncated: bool,
     pub(crate) programs: RanPrograms,
     pub(crate) denied: Vec<Denied>,
-    pub(crate) flows: Vec<Value>,
+    pub(crate) flows: Vec<RanFlow>,
+    pub(crate) denied_network: Vec<DeniedNetwork>,
+    pub(crate) network_untold: u64,
+}
+
+/// A flow of a run.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RanFlow {
+    pub(crate) flow: u64,
+    pub(crate) protocol: String,
+    pub(crate) address: String,
+    pub(crate) port: u16,
+    pub(crate) names: Vec<String>,
+    pub(crate) rules: Vec<String>,
+    pub(crate) named: Option<String>,
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+    pub(crate) duration_ms: u64,
+    pub(crate) verdict: String,
+    pub(crate) reason: Option<String>,
+}
+
+/// What a run was refused on the network.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DeniedNetwork {
+    pub(crate) kind: String,
+    pub(crate) what: String,
+    pub(crate) count: u64,
+    pub(crate) reason: String,
+    pub(crate) allowed_by: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -143,6 +174,14 @@ pub(crate) struct Mechanism {
     pub(crate) mechanism: String,
     pub(crate) state: String,
     pub(crate) detail: String,
+}
+
+/// A name or a destination that was refused.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RefusedPlace {
+    pub(crate) what: String,
+    pub(crate) count: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -287,6 +326,8 @@ pub(crate) struct BoxStatus {
     pub(crate) purpose: Option<String>,
     pub(crate) runs: u64,
     pub(crate) refused: Vec<RefusedKind>,
+    pub(crate) refused_network: Vec<RefusedPlace>,
+    pub(crate) allow: Vec<String>,
     pub(crate) home: Vec<HomeFile>,
     pub(crate) changed: Vec<ChangedFile>,
     pub(crate) workspace: WorkspaceLaid,

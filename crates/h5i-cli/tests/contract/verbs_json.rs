@@ -248,3 +248,42 @@ fn status_diff_and_export_have_their_shapes() {
     std::fs::write(out.join("patch.diff"), "").unwrap();
     assert_eq!(stand.h5i(&verify).code, 1);
 }
+
+#[test]
+fn what_a_supervised_box_does_on_the_network_is_in_run_and_status() {
+    let stand = Stand::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let rule = format!("host:{port}");
+    stand.ok(&["box", "create", "a", "--tier", "supervised", "--allow", &rule]);
+    let connect = |to: &str| {
+        format!(r#"perl -MIO::Socket::INET -e 'IO::Socket::INET->new(PeerAddr => "{to}")'; "#)
+    };
+    let script = [connect(&rule), connect("192.0.2.9:443"), "true".to_owned()].concat();
+    let run: BoxRun = stand.ok(&["box", "run", "a", "--json", "--", "sh", "-c", &script]).data();
+    let [flow] = &run.flows[..] else { panic!("{:?}", run.flows) };
+    assert_eq!((flow.flow, flow.protocol.as_str(), flow.port), (1, "tcp", port));
+    assert_eq!((flow.address.as_str(), &flow.names[..]), ("192.0.0.1", &["host".to_owned()][..]));
+    assert_eq!((&flow.rules[..], &flow.named), (&[rule.clone()][..], &None));
+    assert_eq!((flow.sent, flow.received, flow.reason.as_deref()), (0, 0, None));
+    // The server never closes its side, so the session's end is the flow's.
+    assert_eq!(flow.verdict, "ended");
+    assert!(flow.duration_ms <= run.wall_ms + 10_000, "{flow:?}");
+    let [denied] = &run.denied_network[..] else { panic!("{:?}", run.denied_network) };
+    assert_eq!((denied.kind.as_str(), denied.count), ("connection", 1));
+    assert_eq!(
+        (denied.what.as_str(), denied.reason.as_str()),
+        ("192.0.2.9:443", "no rule lists it")
+    );
+    assert_eq!(denied.allowed_by.as_deref(), Some("192.0.2.9:443"));
+    assert_eq!(run.network_untold, 0);
+
+    let status: BoxStatus = stand.ok(&["box", "status", "a", "--json"]).data();
+    assert_eq!((status.tier.as_str(), status.network.as_str()), ("supervised", "allow"));
+    assert_eq!(status.allow, [rule]);
+    let refused: Vec<_> =
+        status.refused_network.iter().map(|one| (one.what.as_str(), one.count)).collect();
+    assert_eq!(refused, [("192.0.2.9:443", 1)]);
+    let gate = status.enforcement.unwrap().into_iter().find(|one| one.mechanism == "network gate");
+    assert_eq!(gate.unwrap().state, "on");
+}

@@ -149,6 +149,101 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "is_false")]
         unseen: bool,
     },
+    /// A flow is let out of the box: written before the host connects anywhere for it.
+    FlowStart {
+        /// The flow's number in its session. Its end is the next record of that number.
+        flow: u64,
+        /// `tcp` or `udp`.
+        protocol: String,
+        /// Where the box wanted to go.
+        address: String,
+        /// At which port.
+        port: u16,
+        /// The names that resolved to the address, and are why it is allowed; empty for a rule by
+        /// address.
+        names: Vec<String>,
+        /// The rules that allow it; empty where the network is open.
+        rules: Vec<String>,
+    },
+    /// A flow that was let out is over.
+    FlowEnd {
+        /// The flow's number in its session.
+        flow: u64,
+        /// The name that the client named in TLS or HTTP; of several requests the last.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        named: Option<String>,
+        /// Bytes from the box.
+        sent: u64,
+        /// Bytes to the box.
+        received: u64,
+        /// From the box's connection to its end, in milliseconds.
+        duration_ms: u64,
+        /// How it ended.
+        verdict: FlowVerdict,
+        /// Why it was refused.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// Why the host could not connect, as an errno.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        errno: Option<i32>,
+    },
+    /// A connection was closed before anything was carried.
+    RefusedFlow {
+        /// `tcp` or `udp`.
+        protocol: String,
+        /// Where the box wanted to go; none for a connection to the relay itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        address: Option<String>,
+        /// At which port.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        port: Option<u16>,
+        /// Why.
+        reason: String,
+    },
+    /// Packets to a destination that no rule lists were refused: the first one, or how many came
+    /// since the last record of it.
+    RefusedAddress {
+        /// `tcp`, `udp`, `icmp` or `ip-NUMBER`.
+        protocol: String,
+        /// The address; none for those beyond what is kept apart.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        address: Option<String>,
+        /// The port, where the protocol has any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        port: Option<u16>,
+        /// How many packets; a program that tries again is counted again.
+        count: u64,
+    },
+    /// A name was asked for that no rule lists: the first time, or how often since the last record
+    /// of it.
+    RefusedName {
+        /// The name, or what stood in its place; none for those beyond what is kept apart.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<ByteText>,
+        /// The type of record that was asked for, by its number in the DNS; 0 for several.
+        record: u16,
+        /// How often.
+        count: u64,
+    },
+    /// A listed name was looked up on the host: written before the box has the answer.
+    Resolved {
+        /// The name.
+        name: String,
+        /// The addresses that the box was given; none when the name could not be resolved.
+        addresses: Vec<String>,
+        /// Addresses that were kept from it, because they are not public.
+        withheld: Vec<String>,
+    },
+    /// A person changes the network of a session: written before the change.
+    NetworkChange {
+        /// What is done.
+        change: NetworkChange,
+        /// The rule; none for a cut.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rule: Option<String>,
+        /// The digest of the policy that holds from here on, until the session ends.
+        policy: String,
+    },
     /// What came before did not end in order: the supervisor died or the host went down.
     CutOff {
         /// Bytes of a half-written last line that were moved aside.
@@ -198,6 +293,62 @@ pub enum Unread {
     Argv,
     /// The working directory.
     Cwd,
+}
+
+/// How the network of a session is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum NetworkChange {
+    /// A rule more.
+    Allow,
+    /// A rule less.
+    Revoke,
+    /// Everything is closed.
+    Cut,
+}
+
+impl NetworkChange {
+    /// The word on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Revoke => "revoke",
+            Self::Cut => "cut",
+        }
+    }
+}
+
+/// How a flow ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum FlowVerdict {
+    /// Both sides were done.
+    Done,
+    /// One side reset it or vanished.
+    Reset,
+    /// The host could not connect.
+    Unreachable,
+    /// The relay closed it.
+    Refused,
+    /// It was open when the session ended.
+    Ended,
+}
+
+impl FlowVerdict {
+    /// The word on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Reset => "reset",
+            Self::Unreachable => "unreachable",
+            Self::Refused => "refused",
+            Self::Ended => "ended",
+        }
+    }
 }
 
 /// How a run ended.

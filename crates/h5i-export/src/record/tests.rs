@@ -1,4 +1,7 @@
-use super::{Argv, ByteText, Event, Lane, Outcome, Record, RecordError, Timestamp, Unread};
+use super::{
+    Argv, ByteText, Event, FlowVerdict, Lane, NetworkChange, Outcome, Record, RecordError,
+    Timestamp, Unread,
+};
 use crate::digest::Digest;
 
 pub(crate) fn sample(event: Event) -> Record {
@@ -107,6 +110,66 @@ pub(crate) fn every_event() -> Vec<Event> {
             max_rss_bytes: None,
             unseen: true,
         },
+        Event::FlowStart {
+            flow: 1,
+            protocol: "tcp".into(),
+            address: "192.0.2.1".into(),
+            port: 443,
+            names: vec!["a.example".into()],
+            rules: vec!["a.example:443".into()],
+        },
+        Event::FlowEnd {
+            flow: 1,
+            named: Some("a.example".into()),
+            sent: 3,
+            received: 4,
+            duration_ms: 5,
+            verdict: FlowVerdict::Refused,
+            reason: Some("its rule was revoked".into()),
+            errno: Some(111),
+        },
+        Event::FlowEnd {
+            flow: 1,
+            named: None,
+            sent: 3,
+            received: u64::MAX,
+            duration_ms: 5,
+            verdict: FlowVerdict::Done,
+            reason: None,
+            errno: None,
+        },
+        Event::RefusedFlow {
+            protocol: "udp".into(),
+            address: Some("::1".into()),
+            port: Some(80),
+            reason: "a connection to the relay itself".into(),
+        },
+        Event::RefusedFlow {
+            protocol: "udp".into(),
+            address: None,
+            port: None,
+            reason: "x".into(),
+        },
+        Event::RefusedAddress {
+            protocol: "tcp".into(),
+            address: Some("192.0.2.1".into()),
+            port: Some(22),
+            count: 2,
+        },
+        Event::RefusedAddress { protocol: "icmp".into(), address: None, port: None, count: 2 },
+        Event::RefusedName { name: Some(ByteText::new("a.example")), record: 1, count: 2 },
+        Event::RefusedName { name: None, record: 0, count: 2 },
+        Event::Resolved {
+            name: "a.example".into(),
+            addresses: vec!["192.0.2.1".into()],
+            withheld: vec!["10.0.0.1".into()],
+        },
+        Event::NetworkChange {
+            change: NetworkChange::Allow,
+            rule: Some("a.example:443".into()),
+            policy: "p".into(),
+        },
+        Event::NetworkChange { change: NetworkChange::Cut, rule: None, policy: "p".into() },
         Event::CutOff { torn_bytes: 3, torn: Some(Digest::of(b"abc")) },
         Event::CutOff { torn_bytes: 0, torn: None },
         Event::Apply { bundle: Digest::of(b"b"), onto: None, branch: None },

@@ -5,7 +5,7 @@ use super::phrase::Phrase;
 use super::programs::programs;
 use super::runs::{Completeness, End, Run, runs};
 use super::text::{count, size, span};
-use super::{MechanismState, ReportInput};
+use super::{MechanismState, ReportInput, flows};
 use crate::record::Event;
 use crate::review::{Change, ChangeKind, attention_of};
 
@@ -125,7 +125,7 @@ fn head(input: &ReportInput<'_>, findings: usize) -> (Phrase, Vec<Phrase>) {
     (title, purpose.into_iter().chain([first, second]).collect())
 }
 
-/// What the box could reach, and what of it was refused.
+/// What the box could reach, what it was refused, and where it went.
 fn network(input: &ReportInput<'_>) -> Vec<Phrase> {
     let is_network = |call: &str| {
         matches!(
@@ -142,7 +142,10 @@ fn network(input: &ReportInput<'_>) -> Vec<Phrase> {
     };
     let mut lines =
         vec![Phrase::new().words("The box could reach ").foreign(input.network).words(".")];
+    lines.extend(flows::changes(input.records));
+    lines.extend(flows::refused(input.records));
     lines.extend(refused(input.records, is_network));
+    lines.extend(flows::carried(input.records));
     lines
 }
 

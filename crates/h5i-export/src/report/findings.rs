@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::ReportInput;
 use super::phrase::Phrase;
 use super::runs::runs;
 use super::text::count;
+use super::{ReportInput, flows};
 use crate::record::{Event, Record};
 use crate::review::{Change, ChangeKind, FlagKind, attention_of};
 
 /// One line each, in order of urgency, each with the reason why it is there.
 pub(super) fn findings(input: &ReportInput<'_>) -> Vec<Phrase> {
     let mut all = refused(input.records, |_| true);
+    all.extend(flows::refused(input.records));
     all.extend(stops(input.records));
     all.extend(input.reviewed.flags.iter().filter_map(|flag| {
         match flag.kind {

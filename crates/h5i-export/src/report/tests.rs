@@ -4,7 +4,7 @@ use super::text::{size, span};
 use super::{Mechanism, MechanismState, ReportInput};
 use crate::Digest;
 use crate::fixture::Fixture;
-use crate::record::{Argv, ByteText, Event, Lane, Outcome, Record, Timestamp};
+use crate::record::{Argv, ByteText, Event, FlowVerdict, Lane, Outcome, Record, Timestamp};
 use crate::review::Secrets;
 
 fn record(seq: u64, run: Option<u64>, event: Event) -> Record {
@@ -116,6 +116,54 @@ fn the_report_is_ordered_by_urgency() {
     assert!(!text.contains(&secret), "{text}");
     let text = text.replace(&fixture.base.commit.expect("a commit").to_string()[..12], "BASE");
     insta::assert_snapshot!(text);
+}
+
+#[test]
+fn the_network_is_told_destination_by_destination() {
+    let fixture = Fixture::new(|_| ());
+    let flow = |flow, name: &str| Event::FlowStart {
+        flow,
+        protocol: "tcp".into(),
+        address: "2001:db8::1".into(),
+        port: 443,
+        names: vec![name.into()],
+        rules: vec![format!("{name}:443")],
+    };
+    let ended = |flow, verdict, reason: Option<&str>| Event::FlowEnd {
+        flow,
+        named: None,
+        sent: 1536,
+        received: 3,
+        duration_ms: 5,
+        verdict,
+        reason: reason.map(str::to_owned),
+        errno: None,
+    };
+    let address = |count| Event::RefusedAddress {
+        protocol: "tcp".into(),
+        address: Some("192.0.2.7".into()),
+        port: Some(22),
+        count,
+    };
+    let name =
+        |count| Event::RefusedName { name: Some(ByteText::new("`t.example")), record: 1, count };
+    let events = [
+        flow(1, "a.example"),
+        ended(1, FlowVerdict::Done, None),
+        flow(2, "a.example"),
+        ended(2, FlowVerdict::Unreachable, None),
+        address(1),
+        address(5),
+        name(1),
+        flow(1, "b.example"),
+        ended(1, FlowVerdict::Refused, Some("its rule was revoked")),
+    ];
+    let records: Vec<_> =
+        (0..).zip(events).map(|(seq, event)| record(seq, Some(1), event)).collect();
+    let text = report(&fixture, &records);
+    let section = text.split("## Network").nth(1).and_then(|rest| rest.split("\n## ").next());
+    insta::assert_snapshot!(section.unwrap_or_default());
+    assert!(text.contains("3 things need your eyes"), "{text}");
 }
 
 #[test]

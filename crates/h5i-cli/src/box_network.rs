@@ -1,0 +1,149 @@
+//! The private network of a box at tier supervised, between its session and the records.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use h5i_confine::{Plan, Session, SocketSlot, SpawnError};
+use h5i_export::NetworkChange;
+use h5i_net::{Budgets, EventSink, HostResolver, Network, StartError, requests};
+use h5i_policy::{NetMode, NetPolicy, NetRule, ResolvedPolicy, Tier};
+use serde::{Deserialize, Serialize};
+
+use crate::failure::{Failure, Kind};
+use crate::receipt_log::Recorder;
+use crate::running::spawn_failure;
+
+/// The mechanism's name in the list of what is enforced.
+pub(crate) const GATE: &str = "network gate";
+
+/// The sockets of a network that its plan was asked for.
+#[derive(Debug)]
+pub(crate) struct Doors(Vec<SocketSlot>);
+
+impl Doors {
+    /// Has the plan make what the policy's network needs; none below tier supervised.
+    ///
+    /// # Errors
+    /// A refusal, for a policy that can't be served.
+    pub(crate) fn ask(plan: &mut Plan, policy: &ResolvedPolicy) -> Result<Option<Self>, Failure> {
+        if policy.tier < Tier::Supervised {
+            return Ok(None);
+        }
+        let wanted = requests(&policy.net).map_err(|e| Failure::new(Kind::Refused, &e))?;
+        let slots = wanted.map(|one| plan.request_socket(one.domain, one.kind, one.protocol));
+        Ok(Some(Self(slots.into())))
+    }
+
+    /// Waits for the box, and starts its network. Nothing of the box runs before that.
+    ///
+    /// # Errors
+    /// Why the box could not be made, or which step of its network failed.
+    pub(crate) fn open(
+        self,
+        session: &mut Session,
+        policy: &ResolvedPolicy,
+        sink: Arc<dyn EventSink>,
+    ) -> Result<Network, Failure> {
+        session.handle().wait_ready().map_err(|e| spawn_failure(&SpawnError::Session(e)))?;
+        let sockets: Vec<OwnedFd> =
+            self.0.into_iter().filter_map(|slot| session.take_socket(slot)).collect();
+        let resolver = Arc::new(HostResolver);
+        Network::start(sockets, &policy.net, Budgets::default(), resolver, sink)
+            .map_err(|error| start_failure(&error))
+    }
+}
+
+/// The network of a session that is alive, and the policy that holds.
+#[derive(Debug)]
+pub(crate) struct LiveNetwork {
+    network: Network,
+    policy: ResolvedPolicy,
+}
+
+/// A change that a person asks for, until the session ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum Wish {
+    /// One rule more.
+    Allow { rule: NetRule },
+    /// One rule less; what only it allowed is closed.
+    Revoke { rule: NetRule },
+    /// Everything is closed.
+    Cut,
+}
+
+impl LiveNetwork {
+    pub(crate) const fn new(network: Network, policy: ResolvedPolicy) -> Self {
+        Self { network, policy }
+    }
+
+    /// What may be reached.
+    pub(crate) fn rules(&self) -> &NetPolicy {
+        &self.policy.net
+    }
+
+    /// Brings to record what was counted so far.
+    pub(crate) fn report(&self) {
+        // One that has ended has told all.
+        self.network.report().ok();
+    }
+
+    /// Puts a change on record and in force; when it returns, open flows are judged by it as well.
+    /// Yields the digest of the policy that holds from here on.
+    ///
+    /// # Errors
+    /// A refusal, when the change means nothing; an I/O failure of the log or the gate, where
+    /// nothing more is allowed than before.
+    pub(crate) fn change(&mut self, wish: &Wish, recorder: &Recorder) -> Result<String, Failure> {
+        let mut policy = self.policy.clone();
+        let net = &mut policy.net;
+        let (change, rule) = match wish {
+            Wish::Allow { .. } if net.mode == NetMode::Open => {
+                let message = "the box's network is open, where rules have no meaning";
+                return Err(Failure::told(Kind::Refused, message));
+            }
+            Wish::Allow { rule } => {
+                net.mode = NetMode::Allow;
+                net.allow.insert(rule.clone());
+                (NetworkChange::Allow, Some(rule))
+            }
+            Wish::Revoke { rule } => {
+                if !net.allow.remove(rule) {
+                    let message = format!("the box has no rule `{rule}`");
+                    return Err(Failure::told(Kind::NotFound, message)
+                        .hint("a rule as `h5i box status` has it, or h5i box cut"));
+                }
+                (NetworkChange::Revoke, Some(rule))
+            }
+            Wish::Cut => {
+                policy.net = NetPolicy::default();
+                (NetworkChange::Cut, None)
+            }
+        };
+        let digest = policy.digest().to_string();
+        let rule = rule.map(ToString::to_string);
+        recorder.network_changes(change, rule, &digest, policy.net.mode)?;
+        self.network.replace(&policy.net).map_err(|e| Failure::new(Kind::Io, &e))?;
+        self.policy = policy;
+        Ok(digest)
+    }
+}
+
+fn start_failure(error: &StartError) -> Failure {
+    Failure::new(Kind::Unavailable, error).hint("h5i box probe --tier supervised")
+}
+
+/// What stands between the box and the networks of the host, in a few words.
+pub(crate) const GATE_WORDS: &str = "nftables, resolver and relay, held by the host";
+
+/// What the box may reach, in words.
+pub(crate) fn rules_words(net: &NetPolicy) -> String {
+    match net.mode {
+        NetMode::None => "nothing".to_owned(),
+        NetMode::Allow => {
+            let rules: Vec<String> = net.allow.iter().map(ToString::to_string).collect();
+            rules.join(" ")
+        }
+        _ => "every public address".to_owned(),
+    }
+}

@@ -1,0 +1,18 @@
+//! The supervised tier: what a box reaches by its rules, and what is on record of the rest.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+#[allow(dead_code, unused_macros, reason = "the contract's tests use the rest")]
+#[path = "../support/back_ends.rs"]
+mod back_ends;
+mod changed;
+mod doors;
+mod server;
+#[allow(dead_code, reason = "the contract's tests use the rest")]
+#[path = "../contract/shapes.rs"]
+mod shapes;
+#[allow(dead_code, reason = "the contract's tests use the rest")]
+#[path = "../contract/stand.rs"]
+mod stand;
+#[path = "../support/mod.rs"]
+mod support;
+mod told;

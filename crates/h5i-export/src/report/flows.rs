@@ -1,0 +1,131 @@
+//! What went over the network, and what was refused there.
+
+use std::collections::BTreeMap;
+
+use super::phrase::Phrase;
+use super::text::{count, size};
+use crate::record::{Event, FlowVerdict, Record};
+
+/// Flows to one destination.
+#[derive(Debug, Default)]
+struct Flows {
+    times: u64,
+    sent: u64,
+    received: u64,
+    unreachable: u64,
+}
+
+/// What a destination is called: its names, the address and port, and the rules.
+type Destination<'a> = (&'a [String], String, &'a [String]);
+
+/// The flows that were carried, those to one destination together.
+pub(super) fn carried(records: &[Record]) -> Vec<Phrase> {
+    let mut all: BTreeMap<Destination<'_>, Flows> = BTreeMap::new();
+    let mut open: BTreeMap<u64, Destination<'_>> = BTreeMap::new();
+    for record in records {
+        match &record.event {
+            Event::FlowStart { flow, protocol, address, port, names, rules } => {
+                let to = (&names[..], place(protocol, address, Some(*port)), &rules[..]);
+                all.entry(to.clone()).or_default().times += 1;
+                open.insert(*flow, to);
+            }
+            Event::FlowEnd { flow, sent, received, verdict, .. } => {
+                if let Some(flows) = open.remove(flow).and_then(|to| all.get_mut(&to)) {
+                    flows.sent = flows.sent.saturating_add(*sent);
+                    flows.received = flows.received.saturating_add(*received);
+                    flows.unreachable += u64::from(*verdict == FlowVerdict::Unreachable);
+                }
+            }
+            _ => {}
+        }
+    }
+    let line = |((names, place, rules), flows): (Destination<'_>, Flows)| {
+        let mut line = Phrase::new().words("Connected to ");
+        if !names.is_empty() {
+            line = line.code(names.join(", ")).words(" at ");
+        }
+        line = line.code(place).words(format!(
+            ", {}, {} up, {} down",
+            count(flows.times, "time", "times"),
+            size(flows.sent),
+            size(flows.received),
+        ));
+        if flows.unreachable > 0 {
+            line = line.words(format!(" ({} could not be reached)", flows.unreachable));
+        }
+        match rules {
+            [] => line.words("; the network is open."),
+            rules => line.words("; allowed by ").code(rules.join(", ")).words("."),
+        }
+    };
+    all.into_iter().map(line).collect()
+}
+
+/// How the rules were changed while the box ran, in their order.
+pub(super) fn changes(records: &[Record]) -> Vec<Phrase> {
+    let line = |record: &Record| {
+        let Event::NetworkChange { change, rule, .. } = &record.event else { return None };
+        let line = Phrase::new().words(format!("Changed while it ran: {} ", change.name()));
+        Some(match rule {
+            Some(rule) => line.code(rule.as_bytes()).words("."),
+            None => line.words("(everything)."),
+        })
+    };
+    records.iter().filter_map(line).collect()
+}
+
+/// What was refused, equal refusals together: names, destinations, then flows that the relay closed.
+pub(super) fn refused(records: &[Record]) -> Vec<Phrase> {
+    let mut names: BTreeMap<&[u8], u64> = BTreeMap::new();
+    let mut places: BTreeMap<String, u64> = BTreeMap::new();
+    let mut closed: BTreeMap<(String, &str), u64> = BTreeMap::new();
+    let mut open: BTreeMap<u64, String> = BTreeMap::new();
+    for record in records {
+        match &record.event {
+            Event::RefusedName { name, count, .. } => {
+                let name = name.as_ref().map_or(&b"others"[..], |name| name.as_bytes());
+                *names.entry(name).or_default() += count;
+            }
+            Event::RefusedAddress { protocol, address, port, count } => {
+                let address = address.as_deref().unwrap_or("others");
+                *places.entry(place(protocol, address, *port)).or_default() += count;
+            }
+            Event::RefusedFlow { protocol, address, port, reason } => {
+                let address = address.as_deref().unwrap_or("the relay");
+                *closed.entry((place(protocol, address, *port), reason)).or_default() += 1;
+            }
+            Event::FlowStart { flow, protocol, address, port, .. } => {
+                open.insert(*flow, place(protocol, address, Some(*port)));
+            }
+            Event::FlowEnd { flow, reason, .. } => {
+                let place = open.remove(flow).unwrap_or_default();
+                if let Some(reason) = reason {
+                    *closed.entry((place, reason)).or_default() += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    let times = |n: u64| format!(", {}.", count(n, "time", "times"));
+    let names = names
+        .into_iter()
+        .map(|(name, n)| Phrase::new().words("Refused: the name ").code(name).words(times(n)));
+    let places = places
+        .into_iter()
+        .map(|(place, n)| Phrase::new().words("Refused: ").code(place).words(times(n)));
+    let closed = closed.into_iter().map(|((place, reason), n)| {
+        let line = Phrase::new().words("Closed: ").code(place).words(" (").foreign(reason);
+        line.words(format!("){}", times(n)))
+    });
+    names.chain(places).chain(closed).collect()
+}
+
+/// `192.0.2.1:443`, `[2001:db8::1]:443/udp`, `192.0.2.1 icmp`.
+fn place(protocol: &str, address: &str, port: Option<u16>) -> String {
+    let Some(port) = port else { return format!("{address} {protocol}") };
+    let address = if address.contains(':') { format!("[{address}]") } else { address.to_owned() };
+    match protocol {
+        "tcp" => format!("{address}:{port}"),
+        other => format!("{address}:{port}/{other}"),
+    }
+}
