@@ -1,7 +1,7 @@
 //! A box that is alive, and the processes that share it.
 //!
 //! Who takes the box's lock first holds the session and listens on `control.sock` in the box's host
-//! directory ([`Host`]). Who comes later finds the lock taken and joins ([`Joined`]): it keeps its own
+//! directory (`Host`). Who comes later finds the lock taken and joins (`Joined`): it keeps its own
 //! terminal, pipes and bytes, and asks the holder to start, signal and record. The lock decides who is
 //! who; a socket without a holder is a leftover.
 

@@ -232,7 +232,7 @@ impl DiffArgs {
 pub struct RuleArgs {
     /// The box
     pub name: BoxName,
-    /// HOST[:PORT], *.DOMAIN, CIDR:PORT or host:PORT
+    /// HOST, HOST:PORT, *.DOMAIN, CIDR:PORT or host:PORT
     pub rule: String,
     /// How to answer.
     #[command(flatten)]
