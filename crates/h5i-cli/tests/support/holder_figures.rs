@@ -4,15 +4,17 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 /// Descriptors, threads and memory (KiB) of a process once the threads of conversations that are
-/// over have ended; that which brings the log to the disk comes after a second and is not counted.
-pub(crate) fn settled(pid: u32) -> [u64; 3] {
+/// over have ended and no more than so many descriptors are open: those of processes that have just
+/// ended are closed when that is heard. The thread that brings the log to the disk comes after a
+/// second and is not counted.
+pub(crate) fn settled(pid: u32, descriptors: u64) -> [u64; 3] {
     let patience = Instant::now() + Duration::from_secs(20);
     loop {
         let found = figures(pid);
-        if found[1] <= 4 {
+        if found[1] <= 4 && found[0] <= descriptors {
             return found;
         }
-        assert!(Instant::now() < patience, "threads that do not end: {found:?}");
+        assert!(Instant::now() < patience, "what does not end: {found:?}");
         std::thread::yield_now();
     }
 }
