@@ -100,7 +100,9 @@ impl LiveNetwork {
         let (change, rule) = match wish {
             Wish::Allow { .. } if net.mode == NetMode::Open => {
                 let message = "the box's network is open, where rules have no meaning";
-                return Err(Failure::told(Kind::Refused, message));
+                return Err(Failure::told(Kind::Refused, message).hint(
+                    "h5i box cut NAME closes it; what it may reach can be given after that",
+                ));
             }
             Wish::Allow { rule } => {
                 net.mode = NetMode::Allow;
@@ -123,7 +125,10 @@ impl LiveNetwork {
         let digest = policy.digest().to_string();
         let rule = rule.map(ToString::to_string);
         recorder.network_changes(change, rule, &digest, policy.net.mode)?;
-        self.network.replace(&policy.net).map_err(|e| Failure::new(Kind::Io, &e))?;
+        self.network.replace(&policy.net).map_err(|e| {
+            Failure::new(Kind::Io, &e)
+                .hint("its network is closed; h5i box stop NAME ends the session")
+        })?;
         self.policy = policy;
         Ok(digest)
     }

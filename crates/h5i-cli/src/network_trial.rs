@@ -65,8 +65,10 @@ pub(crate) fn check(store: &Store, facts: &HostFacts) -> Result<(), Failure> {
 /// # Errors
 /// A failure when the trial itself can't be made.
 pub(crate) fn attempt(facts: &HostFacts) -> Result<Vec<Tried>, Failure> {
-    let io =
-        |error: io::Error| Failure::told(Kind::Io, format!("could not try the network: {error}"));
+    let io = |error: io::Error| {
+        Failure::told(Kind::Io, format!("could not try the network: {error}"))
+            .hint("see that this host's loopback is up and descriptors are left (ulimit -n)")
+    };
     let (listed, other) = (Server::start().map_err(io)?, Server::start().map_err(io)?);
     let mut policy = ResolvedPolicy::default();
     (policy.tier, policy.net.mode) = (Tier::Supervised, NetMode::Allow);

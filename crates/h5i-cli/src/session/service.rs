@@ -98,7 +98,7 @@ fn serve(stream: &UnixStream, roster: &Arc<Roster>) -> io::Result<()> {
 }
 
 fn frozen() -> Failure {
-    Failure::told(Kind::Busy, "the box is frozen").hint("h5i box thaw")
+    Failure::told(Kind::Busy, "the box is frozen").hint("h5i box thaw NAME")
 }
 
 /// How long programs have to end by themselves when they are asked to.

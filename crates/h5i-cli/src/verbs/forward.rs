@@ -39,8 +39,10 @@ pub(super) fn forward(caller: &Caller, args: &ForwardArgs) -> Result<Answer, Fai
         super::print_line(&at)?;
         super::say(&format!("port {} of box `{}` is at {at} (^C ends it)", args.port, args.name));
     }
-    serve(&listener, &forwarded, refused)
-        .map_err(|e| Failure::told(Kind::Io, format!("cannot go on forwarding: {e}")))?;
+    serve(&listener, &forwarded, refused).map_err(|e| {
+        Failure::told(Kind::Io, format!("cannot go on forwarding: {e}"))
+            .hint("forward it again; see that descriptors are left (ulimit -n)")
+    })?;
     // The answer was given when it began.
     Ok(Answer::new(Value::Null, String::new())?.note("the session has ended"))
 }

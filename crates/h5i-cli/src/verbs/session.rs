@@ -17,6 +17,7 @@ use crate::failure::{Failure, Kind};
 use crate::passing::Foreground;
 use crate::path_error::{Action, PathError};
 use crate::session::{Ending, Host, Lifetime, Live, Presence, end, freeze, presence};
+use crate::shown::Shown;
 use crate::store::{LockError, StoredBox};
 use crate::terminal::Attendance;
 
@@ -75,6 +76,7 @@ fn begin(caller: &Caller, stored: &StoredBox) -> Result<(), Failure> {
         .map_err(PathError::at(Action::Open, &log))?;
     let failed = |error: std::io::Error| {
         Failure::told(Kind::Io, format!("cannot start the process that keeps the session: {error}"))
+            .hint("see that this user may have more processes and descriptors (ulimit -u, -n)")
     };
     #[expect(clippy::disallowed_methods, reason = "this very program, whatever became of its file")]
     let mut child = Command::new("/proc/self/exe")
@@ -100,7 +102,7 @@ fn begin(caller: &Caller, stored: &StoredBox) -> Result<(), Failure> {
         .and_then(|answer| serde_json::from_value(answer.get("error")?.clone()).ok());
     Err(told.unwrap_or_else(|| {
         Failure::told(Kind::Internal, "the process that keeps the session ended")
-            .detail("log", log.display().to_string())
+            .hint(format!("its last words are in {}", Shown::path(&log)))
     }))
 }
 

@@ -119,3 +119,19 @@ fn changes_that_mean_nothing_are_refused_and_not_on_record() {
         assert!(records.iter().all(|record| record["kind"] != "network-change"), "{records:?}");
     }
 }
+
+#[test]
+fn an_open_network_takes_no_rule_until_it_is_cut() {
+    let server = Server::new();
+    let reach = connect(&format!("192.0.0.1:{}", server.port()));
+    let stand = started(&["--set", "net.mode=\"open\""]);
+    let told = stand.h5i(&["box", "allow", "a", &server.rule()]);
+    assert_eq!(told.code, 4, "{}", told.err);
+    assert!(told.err.contains("rules have no meaning") && told.err.contains("h5i box cut"));
+    assert!(records(&stand, "a").iter().all(|record| record["kind"] != "network-change"));
+    assert_ne!(stand.sh("a", &reach), "word");
+    // The twin: the same rule, once the network is cut.
+    stand.ok(&["box", "cut", "a"]);
+    stand.ok(&["box", "allow", "a", &server.rule()]);
+    assert_eq!(stand.sh("a", &reach), "word");
+}
