@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod base85;
 mod bundle;
 mod digest;
 mod escape;
