@@ -24,7 +24,7 @@ pub use box_verbs::{
     ListArgs, LogArgs, ProbeArgs, RmArgs, RuleArgs, RunInArgs, SessionArgs, ShellArgs, StatusArgs,
 };
 pub use making::{After, BaseArgs, LayoutArgs, PolicyArgs, RunArgs};
-pub use policy_verbs::{CheckArgs, PolicyDiffArgs, PolicyVerb, ProfileArgs};
+pub use policy_verbs::{CheckArgs, PolicyDiffArgs, PolicyVerb, ProfileArgs, TrustArgs};
 pub use receipt_verbs::{PurgeArgs, ReceiptListArgs, ReceiptVerb, ShowArgs, VerifyArgs};
 pub use values::{
     Assignment, AssignmentError, Lane, ProfileName, Since, ValueError, WorkspaceChoice,
@@ -60,7 +60,7 @@ pub enum Verb {
     /// Make, use, examine, export and remove boxes
     #[command(subcommand)]
     Box(BoxVerb),
-    /// Show, check and compare policies
+    /// Show, check, compare and trust policies
     #[command(subcommand)]
     Policy(PolicyVerb),
     /// Check what was exported, and look after the receipts of removed boxes

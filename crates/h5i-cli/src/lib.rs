@@ -43,6 +43,7 @@ pub mod surroundings;
 pub mod terminal;
 mod timestamp;
 pub mod toolchains;
+mod trust;
 pub mod unconfined;
 mod verbs;
 mod watch_file;

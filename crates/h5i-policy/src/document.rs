@@ -108,6 +108,11 @@ impl PolicyDocument {
         self.profiles.keys().map(String::as_str)
     }
 
+    /// The groups that it defines, in order, each with its rules.
+    pub fn groups(&self) -> impl Iterator<Item = (&str, &BTreeSet<NetRule>)> {
+        self.groups.iter().map(|(name, rules)| (name.as_str(), rules))
+    }
+
     /// The line that the byte `at` is on, counted from 1.
     pub(crate) fn line(&self, at: usize) -> usize {
         1 + self.lines.partition_point(|begin| *begin <= at)

@@ -39,6 +39,7 @@ mod shapes;
 mod stand;
 #[path = "../support/mod.rs"]
 mod support;
+mod trusting;
 mod unreachable_objects;
 mod verbs_json;
 mod wrong_words;
