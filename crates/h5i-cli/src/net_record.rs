@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use h5i_export::{ByteText, Event, FlowVerdict};
-use h5i_net::{self as net, Basis, RefusedProtocol, Verdict};
+use h5i_net::{self as net, Basis, HOST_V4, RefusedProtocol, Verdict};
 use h5i_policy::{NetMode, Protocol};
 use serde::{Deserialize, Serialize};
 
@@ -150,6 +150,8 @@ impl NetRecord {
                     address: destination.map(|to| to.ip().to_string()),
                     port: destination.map(|to| to.port()),
                     reason: reason.to_string(),
+                    used: reason.spent().map(|spent| spent.used),
+                    allowed: reason.spent().map(|spent| spent.allowed),
                 }
             }
             net::Event::RefusedAddress { address, protocol, count } => {
@@ -248,6 +250,11 @@ impl NetRecord {
             Verdict::Refused(why) => (FlowVerdict::Refused, Some(why.to_string()), None),
             _ => (FlowVerdict::Reset, None, None),
         };
+        let spent = match ended.verdict {
+            Verdict::Refused(why) => why.spent(),
+            _ => None,
+        };
+        let (used, allowed) = (spent.map(|spent| spent.used), spent.map(|spent| spent.allowed));
         let run = self.going.remove(&ended.flow).flatten();
         let named = ended.name.map(|name| name.to_string());
         let duration_ms = u64::try_from(ended.duration.as_millis()).unwrap_or(u64::MAX);
@@ -267,12 +274,25 @@ impl NetRecord {
             self.refuse(run, RefusedKind::Flow, (what, 1), (reason, None));
         }
         let (flow, sent, received) = (ended.flow, ended.sent, ended.received);
-        (run, Event::FlowEnd { flow, named, sent, received, duration_ms, verdict, reason, errno })
+        let event = Event::FlowEnd {
+            flow,
+            named,
+            sent,
+            received,
+            duration_ms,
+            verdict,
+            reason,
+            errno,
+            used,
+            allowed,
+        };
+        (run, event)
     }
 
     /// The rule that lists a destination, by its name where it has one.
     fn rule(&self, address: IpAddr, port: u16, protocol: &str) -> String {
         let place = match (self.names.get(&address), address) {
+            (_, address) if address == IpAddr::V4(HOST_V4) => "host".to_owned(),
             (Some(name), _) => name.clone(),
             (None, IpAddr::V4(address)) => address.to_string(),
             (None, IpAddr::V6(address)) => format!("[{address}]"),

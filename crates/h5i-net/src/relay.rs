@@ -253,8 +253,10 @@ impl Relay {
             Turn::Over(Verdict::Unreachable(_)) => flow.next_address(),
             _ => None,
         };
-        if self.spending.carried(carried) && carried > 0 {
-            return self.end(place, Verdict::Refused(Refusal::Bytes), now);
+        if carried > 0
+            && let Err(spent) = self.spending.carried(carried)
+        {
+            return self.end(place, Verdict::Refused(spent), now);
         }
         match (turn, next) {
             (Turn::Waits, _) => Ok(()),

@@ -184,7 +184,7 @@ fn read_group(name: &str, item: &Item<'_>) -> Read<BTreeSet<NetRule>> {
             let suggestion = did_you_mean(key, ["allow"]);
             return Err(unknown_key(span, key, &format!("[group.{name}]")).suggesting(suggestion));
         }
-        rules = item.list(Item::parsed)?;
+        rules = item.list(setting::rule)?;
     }
     Ok(rules)
 }

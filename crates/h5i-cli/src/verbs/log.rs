@@ -157,9 +157,21 @@ fn words(event: &Event) -> String {
             let to = format!("{names}{} ({rules})", place(protocol, address, Some(*port)));
             format!("flow {flow} to {}", Shown::text(&to))
         }
-        Event::FlowEnd { flow, named, sent, received, duration_ms, verdict, reason, .. } => {
+        Event::FlowEnd {
+            flow,
+            named,
+            sent,
+            received,
+            duration_ms,
+            verdict,
+            reason,
+            used,
+            allowed,
+            ..
+        } => {
             let named = named.as_ref().map_or_else(String::new, |name| format!(", named {name}"));
-            let why = reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+            let spent = spent(*used, *allowed);
+            let why = reason.as_ref().map_or_else(String::new, |why| format!(": {why}{spent}"));
             let text = format!(
                 "flow {flow} ended: {}{why}; {sent} bytes out, {received} bytes in, \
                  {duration_ms} ms{named}",
@@ -167,9 +179,10 @@ fn words(event: &Event) -> String {
             );
             Shown::text(&text).to_string()
         }
-        Event::RefusedFlow { protocol, address, port, reason } => {
+        Event::RefusedFlow { protocol, address, port, reason, used, allowed } => {
             let to = place(protocol, address.as_deref().unwrap_or("the relay"), *port);
-            format!("refused a flow to {}: {}", Shown::text(&to), Shown::text(reason))
+            let spent = spent(*used, *allowed);
+            format!("refused a flow to {}: {}{spent}", Shown::text(&to), Shown::text(reason))
         }
         Event::RefusedAddress { protocol, address, port, count } => {
             let to = place(protocol, address.as_deref().unwrap_or("others"), *port);
@@ -214,6 +227,11 @@ fn words(event: &Event) -> String {
         Event::Note { text } => format!("note: {text}"),
         _ => "something that this version does not know".to_owned(),
     }
+}
+
+/// ` (11 of 10)`, where a budget stopped something.
+fn spent(used: Option<u64>, allowed: Option<u64>) -> String {
+    used.zip(allowed).map_or_else(String::new, |(used, allowed)| format!(" ({used} of {allowed})"))
 }
 
 /// `192.0.2.1:443`, `[2001:db8::1]:443/udp`, `192.0.2.1 icmp`.

@@ -186,6 +186,12 @@ pub enum Event {
         /// Why the host could not connect, as an errno.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         errno: Option<i32>,
+        /// How much of a budget was used, where one ended it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        used: Option<u64>,
+        /// What the budget allowed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        allowed: Option<u64>,
     },
     /// A connection was closed before anything was carried.
     RefusedFlow {
@@ -199,6 +205,12 @@ pub enum Event {
         port: Option<u16>,
         /// Why.
         reason: String,
+        /// How much of a budget was used, where one refused it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        used: Option<u64>,
+        /// What the budget allowed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        allowed: Option<u64>,
     },
     /// Packets to a destination that no rule lists were refused: the first one, or how many came
     /// since the last record of it.

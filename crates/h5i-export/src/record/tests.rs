@@ -127,6 +127,8 @@ pub(crate) fn every_event() -> Vec<Event> {
             verdict: FlowVerdict::Refused,
             reason: Some("its rule was revoked".into()),
             errno: Some(111),
+            used: Some(11),
+            allowed: Some(10),
         },
         Event::FlowEnd {
             flow: 1,
@@ -137,18 +139,24 @@ pub(crate) fn every_event() -> Vec<Event> {
             verdict: FlowVerdict::Done,
             reason: None,
             errno: None,
+            used: None,
+            allowed: None,
         },
         Event::RefusedFlow {
             protocol: "udp".into(),
             address: Some("::1".into()),
             port: Some(80),
             reason: "a connection to the relay itself".into(),
+            used: Some(11),
+            allowed: Some(10),
         },
         Event::RefusedFlow {
             protocol: "udp".into(),
             address: None,
             port: None,
             reason: "x".into(),
+            used: None,
+            allowed: None,
         },
         Event::RefusedAddress {
             protocol: "tcp".into(),

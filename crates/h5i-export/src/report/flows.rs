@@ -90,7 +90,7 @@ pub(super) fn refused(records: &[Record]) -> Vec<Phrase> {
                 let address = address.as_deref().unwrap_or("others");
                 *places.entry(place(protocol, address, *port)).or_default() += count;
             }
-            Event::RefusedFlow { protocol, address, port, reason } => {
+            Event::RefusedFlow { protocol, address, port, reason, .. } => {
                 let address = address.as_deref().unwrap_or("the relay");
                 *closed.entry((place(protocol, address, *port), reason)).or_default() += 1;
             }

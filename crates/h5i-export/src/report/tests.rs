@@ -138,6 +138,8 @@ fn the_network_is_told_destination_by_destination() {
         verdict,
         reason: reason.map(str::to_owned),
         errno: None,
+        used: None,
+        allowed: None,
     };
     let address = |count| Event::RefusedAddress {
         protocol: "tcp".into(),

@@ -13,7 +13,7 @@ use h5i_policy::{NetMode, NetRule};
 use hickory_proto::rr::RecordType;
 
 use super::flows::refused;
-use crate::world::{Names, PUBLIC, World, policy};
+use crate::world::{Names, PUBLIC, World, policy, refusal};
 use crate::{dns, hello, server};
 
 fn rule(text: &str) -> NetRule {
@@ -77,6 +77,24 @@ pub(super) fn revoke_name() {
     ping(&mut staying).unwrap();
 }
 
+pub(super) fn stricter() {
+    let world = World::new(NetMode::Allow, &["a.example:443,sni=any"]);
+    server::echoes(world.listen(&format!("{PUBLIC}:443")));
+    world.names.set("a.example", &[PUBLIC]);
+    dns::resolve(&world, "a.example");
+    let [mut going, mut staying] = ["c.example", "a.example"].map(|name| {
+        let mut stream = world.connect(&format!("{PUBLIC}:443")).unwrap();
+        let words = hello::to(name);
+        stream.write_all(&words).unwrap();
+        stream.read_exact(&mut vec![0; words.len()]).unwrap();
+        stream
+    });
+    let began = Instant::now();
+    world.network().replace(&policy(NetMode::Allow, &["a.example:443"])).unwrap();
+    closed(&mut going, began);
+    ping(&mut staying).unwrap();
+}
+
 pub(super) fn allow_and_cut() {
     let world = World::new(NetMode::None, &[]);
     server::echoes(world.listen(&format!("{PUBLIC}:7")));
@@ -101,6 +119,13 @@ pub(super) fn allow_and_cut() {
     open(&world, "93.184.216.34:7");
 }
 
+/// The first stop by a budget.
+fn stopped(world: &World) -> Refusal {
+    let by_budget = |event: &Event| refusal(event).filter(|refusal| refusal.spent().is_some());
+    let event = world.log.wait(|event| by_budget(event).is_some());
+    by_budget(&event).unwrap()
+}
+
 pub(super) fn budgets() {
     let with = |budgets| {
         let world = World::with_budgets(NetMode::Allow, &["93.184.216.34:7"], budgets);
@@ -115,7 +140,8 @@ pub(super) fn budgets() {
     first.write_all(&[0; 20_000]).ok();
     let error = first.read_to_end(&mut Vec::new()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
-    world.log.wait_refusal(Refusal::Bytes);
+    let Refusal::Bytes(spent) = stopped(&world) else { panic!("not by its bytes") };
+    assert!(spent.used >= 10_000 && spent.allowed == 10_000, "{spent:?}");
     fails(&world, "93.184.216.34:7");
 
     let mut budgets = Budgets::default();
@@ -135,14 +161,16 @@ pub(super) fn budgets() {
         open(&world, "93.184.216.34:7");
     }
     fails(&world, "93.184.216.34:7");
-    world.log.wait_refusal(Refusal::Connections);
+    let Refusal::Connections(spent) = stopped(&world) else { panic!("not by its connections") };
+    assert_eq!((spent.used, spent.allowed), (2, 2));
 
     let mut budgets = Budgets::default();
     budgets.connections_at_once = Some(2);
     let world = with(budgets);
     let two = [0; 2].map(|_| open(&world, "93.184.216.34:7"));
     fails(&world, "93.184.216.34:7");
-    world.log.wait_refusal(Refusal::AtOnce);
+    let Refusal::AtOnce(spent) = stopped(&world) else { panic!("not by those at once") };
+    assert_eq!((spent.used, spent.allowed), (2, 2));
     drop(two);
     world.log.wait(|event| matches!(event, Event::FlowEnded(e) if e.verdict == Verdict::Done));
     open(&world, "93.184.216.34:7");
@@ -154,7 +182,8 @@ pub(super) fn budgets() {
         .filter(|_| world.connect("93.184.216.34:7").is_ok_and(|mut s| ping(&mut s).is_ok()))
         .count();
     assert!((3..50).contains(&opened), "{opened}");
-    world.log.wait_refusal(Refusal::Rate);
+    let Refusal::Rate(spent) = stopped(&world) else { panic!("not by its rate") };
+    assert_eq!((spent.used, spent.allowed), (3, 3));
 }
 
 pub(super) fn counted() {
