@@ -4,13 +4,14 @@ use std::os::unix::fs::lchown;
 use std::path::PathBuf;
 
 use h5i_confine::HostFacts;
-use h5i_policy::{History, Pattern, ResolvedPolicy, Tier};
+use h5i_policy::{History, Pattern, Resolved, ResolvedPolicy, Tier};
 
 use crate::args::{BaseArgs, PolicyArgs, WorkspaceChoice};
 use crate::box_network::Doors;
 use crate::box_plan::{self, OBJECTS_IN_BOX};
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
+use crate::net_sources;
 use crate::network_trial;
 use crate::path_error::{Action, PathError};
 use crate::policy_source::{Sourced, source_policy};
@@ -128,12 +129,22 @@ pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
     draft.write_host_file(FROZEN_POLICY, policy.canonical_json().as_bytes())?;
     let json = manifest.to_json().map_err(|e| Failure::new(Kind::Internal, &e))?;
     ReceiptLog::begin(&draft.host_dir(), &json, &manifest)?;
+    write_sources(&draft, &resolved)?;
     let (stored, lock) = draft.commit(&manifest)?;
     Ok(Created { stored, manifest, policy: resolved.policy, lock, notes: laid.prepared.notes })
 }
 
 fn repository_of(caller: &Caller, spec: &BaseSpec) -> Result<Option<HostRepository>, Failure> {
     match spec {
+/// Writes down where the rules of the network came from, which the frozen policy does not say.
+fn write_sources(draft: &BoxDraft, resolved: &Resolved) -> Result<(), Failure> {
+    if resolved.policy.net.allow.is_empty() {
+        return Ok(());
+    }
+    let json = net_sources::of(resolved).map_err(|e| Failure::new(Kind::Internal, &e))?;
+    Ok(draft.write_host_file(net_sources::FILE, &json)?)
+}
+
         BaseSpec::Empty => Ok(None),
         BaseSpec::Clone(path) => Ok(Some(HostRepository::open(&caller.directory.join(path))?)),
         _ => Ok(Some(caller.repository()?)),

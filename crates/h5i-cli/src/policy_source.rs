@@ -7,13 +7,14 @@ use std::path::Path;
 
 use h5i_export::Digest;
 use h5i_policy::{
-    DocumentErrorKind, HostFacts, HostPath, Layer, Overrides, PolicyDocument, ReadGrant,
-    ResolveError, ResolveRequest, Resolved, Tier, Trust, WorkspaceContent, resolve,
+    DocumentErrorKind, HostFacts, HostPath, Layer, OverrideErrorKind, Overrides, PolicyDocument,
+    ReadGrant, ResolveError, ResolveRequest, Resolved, Tier, Trust, WorkspaceContent, resolve,
 };
 
 use crate::args::PolicyArgs;
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
+use crate::groups::{TOOLS, tool_groups};
 use crate::own_places::OwnPlaces;
 use crate::path_error::{Action, PathError};
 use crate::toolchains::{HostFiles, Question, Toolchains, find_toolchains, system_grants};
@@ -142,6 +143,7 @@ impl Grounds {
     /// Resolves a profile of some layers, as a box of it would have it.
     ///
     /// # Errors
+        facts.groups = tool_groups(surroundings);
     /// As [`source_policy`].
     pub(crate) fn resolve(
         &self,
@@ -214,10 +216,12 @@ fn resolve_failure(error: &ResolveError) -> Failure {
         ResolveError::Document(e) if matches!(e.kind, DocumentErrorKind::Loosens { .. }) => {
             TRUST_HINT.to_owned()
         }
-        _ => error.hint().unwrap_or_else(|| match error {
-            ResolveError::UnknownProfile { known, .. } => format!("one of {}", known.join(", ")),
-            _ => "h5i policy show prints every key with its value".to_owned(),
-        }),
+        ResolveError::Document(e) if is_of_tool(&e.kind) => group_hint(&e.kind),
+        ResolveError::Override(e) => match &e.kind {
+            OverrideErrorKind::Value(kind) if is_of_tool(kind) => group_hint(kind),
+            _ => told_hint(error),
+        },
+        _ => told_hint(error),
     };
     let failure = Failure::new(kind, error).hint(hint);
     match error {
@@ -242,6 +246,26 @@ fn place_toolchains(set: &mut BTreeMap<String, String>, toolchains: &Toolchains)
         set.entry((*name).to_owned()).or_insert_with(|| place.as_str().to_owned());
     }
     let mut path: Vec<&str> = toolchains.path.iter().map(HostPath::as_str).collect();
+fn told_hint(error: &ResolveError) -> String {
+    error.hint().unwrap_or_else(|| match error {
+        ResolveError::UnknownProfile { known, .. } => format!("one of {}", known.join(", ")),
+        _ => "h5i policy show prints every key with its value".to_owned(),
+    })
+}
+
+/// Whether an unknown group is that of a tool which names no registry on this host.
+fn is_of_tool(kind: &DocumentErrorKind) -> bool {
+    matches!(kind, DocumentErrorKind::UnknownGroup { name } if TOOLS.contains(&name.as_str()))
+}
+
+fn group_hint(kind: &DocumentErrorKind) -> String {
+    let DocumentErrorKind::UnknownGroup { name } = kind else { return String::new() };
+    format!(
+        "{name} has its default here, which h5i does not know: write [group.{name}] \
+         allow = [\"HOST\"] into your policy"
+    )
+}
+
     path.extend(SYSTEM_PATH);
     let mut seen = BTreeSet::new();
     path.retain(|dir| seen.insert(*dir));

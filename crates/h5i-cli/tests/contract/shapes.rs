@@ -192,9 +192,18 @@ pub(crate) struct RefusedKind {
     pub(crate) count: u64,
 }
 
+/// A rule of the network and where it came from.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Reach {
+    pub(crate) rule: String,
+    pub(crate) from: Option<String>,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Explained {
+    pub(crate) reach: Vec<Reach>,
     pub(crate) name: String,
     pub(crate) answers: Vec<Answered>,
     pub(crate) workspace: WorkspaceLaid,

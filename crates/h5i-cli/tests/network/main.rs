@@ -1,6 +1,8 @@
 //! The supervised tier: what a box reaches by its rules, and what is on record of the rest.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[path = "../contract/at_terminal.rs"]
+mod at_terminal;
 #[allow(dead_code, unused_macros, reason = "the contract's tests use the rest")]
 #[path = "../support/back_ends.rs"]
 mod back_ends;
