@@ -11,7 +11,7 @@ use h5i_policy::{
     ReadGrant, ResolveError, ResolveRequest, Resolved, Tier, Trust, WorkspaceContent, resolve,
 };
 
-use crate::args::PolicyArgs;
+use crate::args::{LearnArgs, PolicyArgs};
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::groups::{TOOLS, tool_groups};
@@ -50,11 +50,21 @@ pub fn source_policy(
     caller: &Caller,
     base: Option<(&HostRepository, &PinnedBase)>,
     args: &PolicyArgs,
+    learn: LearnArgs,
 ) -> Result<Sourced, Failure> {
     let overrides = overrides(args)?;
     let grounds = Grounds::of(caller, base)?;
     let profile = args.profile.as_ref().map_or(DEFAULT_PROFILE, |name| name.as_str());
-    let resolved = grounds.resolve(&grounds.layers, profile, overrides)?;
+    let mut resolved = grounds.resolve(&grounds.layers, profile, overrides.clone())?;
+    if learn.learn && resolved.policy.tier < Tier::Supervised {
+        if let Some(tier) = args.tier {
+            let message =
+                format!("--learn needs a network that the host sees, and tier {tier} has none");
+            return Err(Failure::told(Kind::Refused, message)
+                .hint("--tier supervised, or leave --tier out"));
+        }
+        resolved = grounds.resolve(&grounds.layers, profile, overrides.tier(Tier::Supervised))?;
+    }
     Ok(Sourced { resolved, toolchains: grounds.toolchains })
 }
 
@@ -133,6 +143,7 @@ impl Grounds {
         let mut facts = HostFacts::new();
         facts.system = masks(&system_grants(&HostFiles));
         facts.toolchains = masks(&toolchains.read);
+        facts.groups = tool_groups(surroundings);
         let content = match base {
             Some(_) => WorkspaceContent::Private,
             None => WorkspaceContent::Empty,
@@ -143,7 +154,6 @@ impl Grounds {
     /// Resolves a profile of some layers, as a box of it would have it.
     ///
     /// # Errors
-        facts.groups = tool_groups(surroundings);
     /// As [`source_policy`].
     pub(crate) fn resolve(
         &self,
@@ -236,16 +246,6 @@ fn resolve_failure(error: &ResolveError) -> Failure {
     }
 }
 
-fn masks(grants: &BTreeMap<HostPath, ReadGrant>) -> BTreeMap<HostPath, BTreeSet<String>> {
-    grants.iter().map(|(path, grant)| (path.clone(), grant.mask.clone())).collect()
-}
-
-/// Tells the programs of a box where its toolchains stand, where the policy does not say otherwise.
-fn place_toolchains(set: &mut BTreeMap<String, String>, toolchains: &Toolchains) {
-    for (name, place) in &toolchains.variables {
-        set.entry((*name).to_owned()).or_insert_with(|| place.as_str().to_owned());
-    }
-    let mut path: Vec<&str> = toolchains.path.iter().map(HostPath::as_str).collect();
 fn told_hint(error: &ResolveError) -> String {
     error.hint().unwrap_or_else(|| match error {
         ResolveError::UnknownProfile { known, .. } => format!("one of {}", known.join(", ")),
@@ -266,6 +266,16 @@ fn group_hint(kind: &DocumentErrorKind) -> String {
     )
 }
 
+fn masks(grants: &BTreeMap<HostPath, ReadGrant>) -> BTreeMap<HostPath, BTreeSet<String>> {
+    grants.iter().map(|(path, grant)| (path.clone(), grant.mask.clone())).collect()
+}
+
+/// Tells the programs of a box where its toolchains stand, where the policy does not say otherwise.
+fn place_toolchains(set: &mut BTreeMap<String, String>, toolchains: &Toolchains) {
+    for (name, place) in &toolchains.variables {
+        set.entry((*name).to_owned()).or_insert_with(|| place.as_str().to_owned());
+    }
+    let mut path: Vec<&str> = toolchains.path.iter().map(HostPath::as_str).collect();
     path.extend(SYSTEM_PATH);
     let mut seen = BTreeSet::new();
     path.retain(|dir| seen.insert(*dir));

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 
 use super::Output;
 use super::making::PolicyArgs;
+use super::values::ProfileName;
 use crate::store::BoxName;
 use crate::workspace::BaseSpec;
 
@@ -26,6 +27,10 @@ pub enum PolicyVerb {
     /// Shows what it would loosen, and asks. A document that changes, by one byte, is untrusted again
     /// and may only tighten; so is the same document in another repository.
     Trust(TrustArgs),
+    /// Write what a box asked for on the network into your policy
+    ///
+    /// Shows what would change in the profile, and asks. Comments and order of the document stay.
+    Accept(AcceptArgs),
 }
 
 /// `h5i policy show` and `h5i policy digest`.
@@ -72,6 +77,22 @@ pub struct TrustArgs {
     /// Trust no document of this repository any more
     #[arg(long, conflicts_with_all = ["base", "dirty"])]
     pub withdraw: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
+    /// How to answer.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `h5i policy accept`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct AcceptArgs {
+    /// The box
+    pub name: BoxName,
+    /// The profile to write them into; a new one extends the box's [default: the box's]
+    #[arg(long, short, value_name = "PROFILE")]
+    pub profile: Option<ProfileName>,
     /// Do not ask
     #[arg(long, short)]
     pub yes: bool,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::run::frozen_policy;
 use super::{Answer, find};
-use crate::args::{BaseArgs, CheckArgs, PolicyArgs, PolicyDiffArgs, ProfileArgs};
+use crate::args::{BaseArgs, CheckArgs, LearnArgs, PolicyArgs, PolicyDiffArgs, ProfileArgs};
 use crate::box_plan::check_enforceable;
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
@@ -163,9 +163,11 @@ fn sourced(caller: &Caller, args: &PolicyArgs) -> Result<Sourced, Failure> {
     match caller.repository() {
         Ok(repository) => {
             let base = repository.pin(&BaseArgs::default().spec())?;
-            source_policy(caller, Some((&repository, &base)), args)
+            source_policy(caller, Some((&repository, &base)), args, LearnArgs::default())
         }
-        Err(DiscoverError::NotFound { .. }) => source_policy(caller, None, args),
+        Err(DiscoverError::NotFound { .. }) => {
+            source_policy(caller, None, args, LearnArgs::default())
+        }
         Err(error) => Err(error.into()),
     }
 }

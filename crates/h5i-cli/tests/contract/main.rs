@@ -6,6 +6,7 @@ mod apply;
 mod apply_asks;
 mod apply_refusals;
 mod archive;
+mod at_terminal;
 #[macro_use]
 #[path = "../support/back_ends.rs"]
 mod back_ends;

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::apply_asks::{read_all, terminal};
+use crate::at_terminal::{read_all, terminal};
 use crate::refusal::Refusal;
 use crate::stand::{Said, Stand};
 use crate::support::git;

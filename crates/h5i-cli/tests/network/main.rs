@@ -8,6 +8,8 @@ mod at_terminal;
 mod back_ends;
 mod changed;
 mod doors;
+mod groups;
+mod learning;
 mod server;
 #[allow(dead_code, reason = "the contract's tests use the rest")]
 #[path = "../contract/shapes.rs"]
