@@ -31,11 +31,9 @@ pub(crate) struct Learned {
 /// A failure when they can't be read.
 pub(crate) fn learned(stored: &StoredBox, net: &NetPolicy) -> Result<Learned, Failure> {
     let mut lesson = Lesson::default();
-    for line in records(&stored.host_dir())? {
-        // One that is none is the log's matter: `receipt verify` says it.
-        if let Ok(line) = line {
-            lesson.take_in(&line.record.event);
-        }
+    // What comes after a damaged record is the log's matter: `receipt verify` says it.
+    for line in records(&stored.host_dir())?.map_while(Result::ok) {
+        lesson.take_in(&line.record.event);
     }
     Ok(lesson.learned(net))
 }
@@ -79,7 +77,7 @@ impl Lesson {
                 Some(port) => self.need_at(&address.clone(), *port, &protocol.clone()),
                 None => drop(self.learned.beyond.insert(format!("{address} {protocol}"))),
             },
-            Event::FlowStart { flow, protocol, address, port, names, rules } => {
+            Event::FlowStart { flow, protocol, address, port, names, rules, .. } => {
                 let (address, protocol) = (address.clone(), protocol.clone());
                 let (names, listed) = (names.clone(), !rules.is_empty());
                 let started = Flow { address, port: *port, protocol, names, listed };

@@ -210,6 +210,7 @@ impl Datagrams {
                 Ok((*to, permit))
             }),
         };
+        let socket = to.as_ref().ok().and_then(|to| table.socket(protocol, client, *to));
         let (destination, permit) = match judged {
             Ok(judged) => judged,
             Err(reason) => {
@@ -217,7 +218,7 @@ impl Datagrams {
                 if self.refused.len() < AT_ONCE {
                     self.refused.insert(client, now + QUIET);
                 }
-                self.sink.event(Event::FlowRefused { destination, protocol, reason })?;
+                self.sink.event(Event::FlowRefused { destination, protocol, reason, socket })?;
                 return Ok(None);
             }
         };
@@ -229,7 +230,8 @@ impl Datagrams {
         }
         *count += 1;
         let (number, basis) = (*count, permit.basis().clone());
-        self.sink.event(Event::FlowOpened { flow: number, destination, protocol, basis })?;
+        let flow = number;
+        self.sink.event(Event::FlowOpened { flow, destination, protocol, basis, socket })?;
         let dial = permit.dial().first().copied().ok_or(Errno::INVAL);
         let server = dial.and_then(connect).and_then(|server| {
             let data = EventData::new_u64(self.first_token + number);

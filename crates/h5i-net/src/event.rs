@@ -22,6 +22,9 @@ pub enum Event {
         protocol: Protocol,
         /// Why it may.
         basis: Basis,
+        /// The inode of the box's socket, as the links in `/proc/PID/fd` have it, where the kernel
+        /// tells: the way to the program that opened it.
+        socket: Option<u64>,
     },
     /// A flow that was opened is over.
     FlowEnded(FlowEnded),
@@ -33,6 +36,8 @@ pub enum Event {
         protocol: Protocol,
         /// Why not.
         reason: Refusal,
+        /// As in [`Event::FlowOpened`].
+        socket: Option<u64>,
     },
     /// Packets to a destination were refused by the gate: the first one, or how many came since it
     /// was last reported.

@@ -18,6 +18,7 @@ mod pins;
 mod relay;
 mod resolver;
 mod rules;
+mod sockets;
 mod sys;
 mod table;
 

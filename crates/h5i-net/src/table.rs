@@ -14,6 +14,7 @@ use crate::links;
 use crate::netlink::Netlink;
 use crate::pins::{PinnedAddress, Pins};
 use crate::rules::{Rules, is_public};
+use crate::sockets::Sockets;
 
 /// How long an address stays reachable after the answer that gave it has ended: programs keep
 /// addresses longer than they were told to.
@@ -76,21 +77,21 @@ pub(crate) struct Table {
     /// When the next pin ends, as of the last step.
     next_end: Option<Instant>,
     host_route: Netlink,
+    sockets: Sockets,
 }
 
 impl Table {
     /// Sets the gate up in the box's namespace. `host_route` is a route socket of the host's.
     pub(crate) fn set_up(
         policy: &NetPolicy,
-        gate: Netlink,
         relay: &[Listener],
-        host_route: Netlink,
+        (gate, sockets, host_route): (Netlink, Sockets, Netlink),
     ) -> io::Result<Self> {
         let rules = Rules::new(policy);
         let ranges = rules.ranges().clone();
         let gate = Gate::set_up(gate, relay, &ranges)?;
         let (pins, doors, next_end) = (Pins::default(), BTreeSet::new(), None);
-        Ok(Self { rules, pins, gate, ranges, doors, next_end, host_route })
+        Ok(Self { rules, pins, gate, ranges, doors, next_end, host_route, sockets })
     }
 
     pub(crate) fn rules(&self) -> &Rules {
@@ -259,6 +260,16 @@ impl Table {
     /// When the next pinned address ends.
     pub(crate) fn next_end(&self) -> Option<Instant> {
         self.next_end
+    }
+
+    /// The inode of the box's socket at `client` that wanted to go `to`.
+    pub(crate) fn socket(
+        &mut self,
+        protocol: Protocol,
+        client: SocketAddr,
+        to: SocketAddr,
+    ) -> Option<u64> {
+        self.sockets.inode(protocol, client, to)
     }
 
     /// What the gate has refused.

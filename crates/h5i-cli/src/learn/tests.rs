@@ -34,6 +34,8 @@ fn flow(flow: u64, names: &[&str], rules: &[&str]) -> Event {
         port: 8443,
         names: texts(names),
         rules: texts(rules),
+        pid: None,
+        program: None,
     }
 }
 

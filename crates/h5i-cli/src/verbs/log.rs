@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 
-use h5i_export::{Event, Lane, Record, Timestamp};
+use h5i_export::{ByteText, Event, Lane, Record, Timestamp};
 use serde_json::Value;
 
 use super::{Answer, Reader, find};
@@ -147,7 +147,7 @@ fn words(event: &Event) -> String {
             let unseen = if *unseen { ", before it was seen as what it asked for" } else { "" };
             format!("pid {pid} ended: {how} after {wall_ms} ms{unseen}")
         }
-        Event::FlowStart { flow, protocol, address, port, names, rules } => {
+        Event::FlowStart { flow, protocol, address, port, names, rules, pid, program } => {
             let names =
                 if names.is_empty() { String::new() } else { format!("{} at ", names.join(", ")) };
             let rules = match rules.as_slice() {
@@ -155,7 +155,7 @@ fn words(event: &Event) -> String {
                 rules => format!("by {}", rules.join(", ")),
             };
             let to = format!("{names}{} ({rules})", place(protocol, address, Some(*port)));
-            format!("flow {flow} to {}", Shown::text(&to))
+            format!("flow {flow} to {}{}", Shown::text(&to), opener(*pid, program.as_ref()))
         }
         Event::FlowEnd {
             flow,
@@ -179,10 +179,11 @@ fn words(event: &Event) -> String {
             );
             Shown::text(&text).to_string()
         }
-        Event::RefusedFlow { protocol, address, port, reason, used, allowed } => {
+        Event::RefusedFlow { protocol, address, port, reason, pid, program, used, allowed } => {
             let to = place(protocol, address.as_deref().unwrap_or("the relay"), *port);
             let spent = spent(*used, *allowed);
-            format!("refused a flow to {}: {}{spent}", Shown::text(&to), Shown::text(reason))
+            let by = opener(*pid, program.as_ref());
+            format!("refused a flow to {}: {}{spent}{by}", Shown::text(&to), Shown::text(reason))
         }
         Event::RefusedAddress { protocol, address, port, count } => {
             let to = place(protocol, address.as_deref().unwrap_or("others"), *port);
@@ -227,6 +228,13 @@ fn words(event: &Event) -> String {
         Event::Note { text } => format!("note: {text}"),
         _ => "something that this version does not know".to_owned(),
     }
+}
+
+/// `, by /usr/bin/curl, pid 7`, where it is known.
+fn opener(pid: Option<u32>, program: Option<&ByteText>) -> String {
+    let Some(pid) = pid else { return String::new() };
+    let program = program.map_or_else(|| "a program that was gone".to_owned(), ToString::to_string);
+    format!(", by {program}, pid {pid}")
 }
 
 /// ` (11 of 10)`, where a budget stopped something.

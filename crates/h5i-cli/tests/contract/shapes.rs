@@ -127,6 +127,8 @@ pub(crate) struct RanFlow {
     pub(crate) port: u16,
     pub(crate) names: Vec<String>,
     pub(crate) rules: Vec<String>,
+    pub(crate) pid: Option<u32>,
+    pub(crate) program: Option<String>,
     pub(crate) named: Option<String>,
     pub(crate) sent: u64,
     pub(crate) received: u64,

@@ -164,6 +164,13 @@ pub enum Event {
         names: Vec<String>,
         /// The rules that allow it; empty where the network is open.
         rules: Vec<String>,
+        /// The process that opened it, by its id in the box, where that is known: of several that
+        /// share the connection, the one that the others descend from.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pid: Option<u32>,
+        /// Its executable.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        program: Option<ByteText>,
     },
     /// A flow that was let out is over.
     FlowEnd {
@@ -205,6 +212,13 @@ pub enum Event {
         port: Option<u16>,
         /// Why.
         reason: String,
+        /// The process that opened it, by its id in the box, where that is known: of several that
+        /// share the connection, the one that the others descend from.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pid: Option<u32>,
+        /// Its executable.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        program: Option<ByteText>,
         /// How much of a budget was used, where one refused it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         used: Option<u64>,

@@ -128,6 +128,8 @@ fn the_network_is_told_destination_by_destination() {
         port: 443,
         names: vec![name.into()],
         rules: vec![format!("{name}:443")],
+        pid: None,
+        program: None,
     };
     let ended = |flow, verdict, reason: Option<&str>| Event::FlowEnd {
         flow,
