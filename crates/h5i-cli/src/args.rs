@@ -23,8 +23,8 @@ pub use box_verbs::{
     BoxVerb, CreateArgs, DiffArgs, DiffForm, ExplainArgs, ExportArgs, ForwardArgs, GcArgs,
     ListArgs, LogArgs, ProbeArgs, RmArgs, RuleArgs, RunInArgs, SessionArgs, ShellArgs, StatusArgs,
 };
-pub use making::{After, BaseArgs, LayoutArgs, PolicyArgs, RunArgs};
-pub use policy_verbs::{CheckArgs, PolicyDiffArgs, PolicyVerb, ProfileArgs};
+pub use making::{After, BaseArgs, LayoutArgs, LearnArgs, PolicyArgs, RunArgs};
+pub use policy_verbs::{AcceptArgs, CheckArgs, PolicyDiffArgs, PolicyVerb, ProfileArgs, TrustArgs};
 pub use receipt_verbs::{PurgeArgs, ReceiptListArgs, ReceiptVerb, ShowArgs, VerifyArgs};
 pub use values::{
     Assignment, AssignmentError, Lane, ProfileName, Since, ValueError, WorkspaceChoice,
@@ -60,7 +60,7 @@ pub enum Verb {
     /// Make, use, examine, export and remove boxes
     #[command(subcommand)]
     Box(BoxVerb),
-    /// Show, check and compare policies
+    /// Show, check, compare, trust and extend policies
     #[command(subcommand)]
     Policy(PolicyVerb),
     /// Check what was exported, and look after the receipts of removed boxes

@@ -48,7 +48,7 @@ impl Doors {
         let sockets: Vec<OwnedFd> =
             self.0.into_iter().filter_map(|slot| session.take_socket(slot)).collect();
         let resolver = Arc::new(HostResolver);
-        Network::start(sockets, &policy.net, Budgets::default(), resolver, sink)
+        Network::start(sockets, &policy.net, Budgets::from(&policy.net.budget), resolver, sink)
             .map_err(|error| start_failure(&error))
     }
 }
@@ -118,7 +118,8 @@ impl LiveNetwork {
                 (NetworkChange::Revoke, Some(rule))
             }
             Wish::Cut => {
-                policy.net = NetPolicy::default();
+                net.mode = NetMode::None;
+                net.allow.clear();
                 (NetworkChange::Cut, None)
             }
         };

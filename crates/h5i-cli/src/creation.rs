@@ -4,13 +4,14 @@ use std::os::unix::fs::lchown;
 use std::path::PathBuf;
 
 use h5i_confine::HostFacts;
-use h5i_policy::{History, Pattern, ResolvedPolicy, Tier};
+use h5i_policy::{History, Pattern, Resolved, ResolvedPolicy, Tier};
 
-use crate::args::{BaseArgs, PolicyArgs, WorkspaceChoice};
+use crate::args::{BaseArgs, LearnArgs, PolicyArgs, WorkspaceChoice};
 use crate::box_network::Doors;
 use crate::box_plan::{self, OBJECTS_IN_BOX};
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
+use crate::net_sources;
 use crate::network_trial;
 use crate::path_error::{Action, PathError};
 use crate::policy_source::{Sourced, source_policy};
@@ -37,6 +38,8 @@ pub struct Wish<'a> {
     pub workspace: WorkspaceChoice,
     /// What the box may do.
     pub policy: &'a PolicyArgs,
+    /// Whether it is for learning what it needs of the network.
+    pub learn: LearnArgs,
     /// What the box is for.
     pub purpose: Option<&'a str>,
 }
@@ -76,7 +79,7 @@ pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
         start.describe(&mut base);
     }
     let of_base = repository.as_ref().map(|repository| (repository, &base));
-    let Sourced { resolved, toolchains } = source_policy(caller, of_base, wish.policy)?;
+    let Sourced { resolved, toolchains } = source_policy(caller, of_base, wish.policy, wish.learn)?;
     let policy = &resolved.policy;
     check_tier(policy, wish.policy)?;
     check_layout(policy, wish.workspace)?;
@@ -126,10 +129,20 @@ pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
         start.name_parent(&mut manifest);
     }
     draft.write_host_file(FROZEN_POLICY, policy.canonical_json().as_bytes())?;
+    write_sources(&draft, &resolved)?;
     let json = manifest.to_json().map_err(|e| Failure::new(Kind::Internal, &e))?;
     ReceiptLog::begin(&draft.host_dir(), &json, &manifest)?;
     let (stored, lock) = draft.commit(&manifest)?;
     Ok(Created { stored, manifest, policy: resolved.policy, lock, notes: laid.prepared.notes })
+}
+
+/// Writes down where the rules of the network came from, which the frozen policy does not say.
+fn write_sources(draft: &BoxDraft, resolved: &Resolved) -> Result<(), Failure> {
+    if resolved.policy.net.allow.is_empty() {
+        return Ok(());
+    }
+    let json = net_sources::of(resolved).map_err(|e| Failure::new(Kind::Internal, &e))?;
+    Ok(draft.write_host_file(net_sources::FILE, &json)?)
 }
 
 fn repository_of(caller: &Caller, spec: &BaseSpec) -> Result<Option<HostRepository>, Failure> {

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
+use h5i_confine::SocketHolder;
 use h5i_export::{ByteText, Event, FlowVerdict};
-use h5i_net::{self as net, Basis, RefusedProtocol, Verdict};
+use h5i_net::{self as net, Basis, HOST_V4, RefusedProtocol, Verdict};
 use h5i_policy::{NetMode, Protocol};
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +42,10 @@ pub struct Flow {
     pub names: Vec<String>,
     /// The rules that allow it.
     pub rules: Vec<String>,
+    /// The process that opened it, by its id in the box, where that is known.
+    pub pid: Option<u32>,
+    /// Its executable.
+    pub program: Option<ByteText>,
     /// The name that the client named in TLS or HTTP.
     pub named: Option<String>,
     /// Bytes from the box.
@@ -127,30 +132,39 @@ impl NetRecord {
         self.runs.remove(&run).unwrap_or_default()
     }
 
-    /// The record of an observation, and the run that it belongs to; `alone` is the one that goes,
-    /// if it is only one.
+    /// The record of an observation, and the run that it belongs to: the one of `holder`, the process
+    /// that holds the box's socket, or else `alone`, the one that goes, if it is only one.
     pub(crate) fn take_in(
         &mut self,
         event: net::Event,
         alone: Option<u64>,
+        holder: Option<SocketHolder>,
     ) -> Option<(Option<u64>, Event)> {
+        let run = holder.as_ref().and_then(|holder| holder.run).or(alone);
+        let (pid, program) = opener(holder);
         let event = match event {
-            net::Event::FlowOpened { flow, destination, protocol, basis } => {
-                self.opened((flow, destination, protocol), &basis, alone)
+            net::Event::FlowOpened { flow, destination, protocol, basis, .. } => {
+                let event = self.opened((flow, destination, protocol), &basis, run, (pid, program));
+                return Some((run, event));
             }
             net::Event::FlowEnded(ended) => return Some(self.ended(ended)),
-            net::Event::FlowRefused { destination, protocol, reason } => {
+            net::Event::FlowRefused { destination, protocol, reason, .. } => {
                 let what = match destination {
                     Some(to) => self.rule(to.ip(), to.port(), protocol_name(protocol)),
                     None => "the relay".to_owned(),
                 };
-                self.refuse(alone, RefusedKind::Flow, (what, 1), (&reason.to_string(), None));
-                Event::RefusedFlow {
+                self.refuse(run, RefusedKind::Flow, (what, 1), (&reason.to_string(), None));
+                let event = Event::RefusedFlow {
                     protocol: protocol_name(protocol).to_owned(),
                     address: destination.map(|to| to.ip().to_string()),
                     port: destination.map(|to| to.port()),
                     reason: reason.to_string(),
-                }
+                    pid,
+                    program,
+                    used: reason.spent().map(|spent| spent.used),
+                    allowed: reason.spent().map(|spent| spent.allowed),
+                };
+                return Some((run, event));
             }
             net::Event::RefusedAddress { address, protocol, count } => {
                 let (word, port) = refused_protocol(protocol);
@@ -205,6 +219,7 @@ impl NetRecord {
         (flow, destination, protocol): (u64, SocketAddr, Protocol),
         basis: &Basis,
         run: Option<u64>,
+        (pid, program): (Option<u32>, Option<ByteText>),
     ) -> Event {
         let (names, rules) = match basis {
             Basis::Address(rule) => (Vec::new(), vec![rule.to_string()]),
@@ -227,6 +242,8 @@ impl NetRecord {
                 port,
                 names: names.clone(),
                 rules: rules.clone(),
+                pid,
+                program: program.clone(),
                 named: None,
                 sent: 0,
                 received: 0,
@@ -237,7 +254,7 @@ impl NetRecord {
             Some(deeds) => deeds.more += 1,
             None => {}
         }
-        Event::FlowStart { flow, protocol, address, port, names, rules }
+        Event::FlowStart { flow, protocol, address, port, names, rules, pid, program }
     }
 
     fn ended(&mut self, ended: net::FlowEnded) -> (Option<u64>, Event) {
@@ -248,6 +265,11 @@ impl NetRecord {
             Verdict::Refused(why) => (FlowVerdict::Refused, Some(why.to_string()), None),
             _ => (FlowVerdict::Reset, None, None),
         };
+        let spent = match ended.verdict {
+            Verdict::Refused(why) => why.spent(),
+            _ => None,
+        };
+        let (used, allowed) = (spent.map(|spent| spent.used), spent.map(|spent| spent.allowed));
         let run = self.going.remove(&ended.flow).flatten();
         let named = ended.name.map(|name| name.to_string());
         let duration_ms = u64::try_from(ended.duration.as_millis()).unwrap_or(u64::MAX);
@@ -267,12 +289,25 @@ impl NetRecord {
             self.refuse(run, RefusedKind::Flow, (what, 1), (reason, None));
         }
         let (flow, sent, received) = (ended.flow, ended.sent, ended.received);
-        (run, Event::FlowEnd { flow, named, sent, received, duration_ms, verdict, reason, errno })
+        let event = Event::FlowEnd {
+            flow,
+            named,
+            sent,
+            received,
+            duration_ms,
+            verdict,
+            reason,
+            errno,
+            used,
+            allowed,
+        };
+        (run, event)
     }
 
     /// The rule that lists a destination, by its name where it has one.
     fn rule(&self, address: IpAddr, port: u16, protocol: &str) -> String {
         let place = match (self.names.get(&address), address) {
+            (_, address) if address == IpAddr::V4(HOST_V4) => "host".to_owned(),
             (Some(name), _) => name.clone(),
             (None, IpAddr::V4(address)) => address.to_string(),
             (None, IpAddr::V6(address)) => format!("[{address}]"),
@@ -322,6 +357,13 @@ impl NetRecord {
             None => deeds.more += 1,
         }
     }
+}
+
+/// The process that opened a flow, and its executable where that could be seen.
+fn opener(holder: Option<SocketHolder>) -> (Option<u32>, Option<ByteText>) {
+    let Some(holder) = holder else { return (None, None) };
+    let program = holder.program;
+    (Some(holder.pid), (!program.is_empty()).then(|| ByteText::new(program)))
 }
 
 const fn protocol_name(protocol: Protocol) -> &'static str {

@@ -5,23 +5,29 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use h5i_export::Digest;
 use h5i_policy::{
-    DocumentErrorKind, HostFacts, HostPath, Layer, Overrides, PolicyDocument, ReadGrant,
-    ResolveError, ResolveRequest, Resolved, Tier, Trust, WorkspaceContent, resolve,
+    DocumentErrorKind, HostFacts, HostPath, Layer, OverrideErrorKind, Overrides, PolicyDocument,
+    ReadGrant, ResolveError, ResolveRequest, Resolved, Tier, Trust, WorkspaceContent, resolve,
 };
 
-use crate::args::PolicyArgs;
+use crate::args::{LearnArgs, PolicyArgs};
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
+use crate::groups::{TOOLS, tool_groups};
 use crate::own_places::OwnPlaces;
 use crate::path_error::{Action, PathError};
 use crate::toolchains::{HostFiles, Question, Toolchains, find_toolchains, system_grants};
+use crate::trust::TrustList;
 use crate::workspace::{HostRepository, PinnedBase};
 
 /// The repository's document, read from the pinned base.
 pub const REPOSITORY_DOCUMENT: &str = ".h5i/policy.toml";
+/// What to do with a repository's document that loosens.
+const TRUST_HINT: &str = "leave it out, or trust this document: h5i policy trust shows what it \
+                          would loosen, and asks";
 /// The profile that is taken when none is named.
-const DEFAULT_PROFILE: &str = "default";
+pub(crate) const DEFAULT_PROFILE: &str = "default";
 /// What is appended to the PATH of a box.
 const SYSTEM_PATH: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
@@ -44,8 +50,26 @@ pub fn source_policy(
     caller: &Caller,
     base: Option<(&HostRepository, &PinnedBase)>,
     args: &PolicyArgs,
+    learn: LearnArgs,
 ) -> Result<Sourced, Failure> {
-    let layers = layers(caller, base)?;
+    let overrides = overrides(args)?;
+    let grounds = Grounds::of(caller, base)?;
+    let profile = args.profile.as_ref().map_or(DEFAULT_PROFILE, |name| name.as_str());
+    let mut resolved = grounds.resolve(&grounds.layers, profile, overrides.clone())?;
+    if learn.learn && resolved.policy.tier < Tier::Supervised {
+        if let Some(tier) = args.tier {
+            let message =
+                format!("--learn needs a network that the host sees, and tier {tier} has none");
+            return Err(Failure::told(Kind::Refused, message)
+                .hint("--tier supervised, or leave --tier out"));
+        }
+        resolved = grounds.resolve(&grounds.layers, profile, overrides.tier(Tier::Supervised))?;
+    }
+    Ok(Sourced { resolved, toolchains: grounds.toolchains })
+}
+
+/// What the command line asks for over the profile.
+fn overrides(args: &PolicyArgs) -> Result<Overrides, Failure> {
     let mut overrides = Overrides::new();
     if let Some(tier) = args.tier {
         overrides = overrides.tier(tier);
@@ -59,52 +83,105 @@ pub fn source_policy(
         overrides =
             overrides.set(&text).map_err(|e| resolve_failure(&ResolveError::Override(e)))?;
     }
-    let surroundings = &caller.surroundings;
-    let own = OwnPlaces::of(surroundings, &HostFiles);
-    let question = Question {
-        own: own.paths(),
-        cargo_home: surroundings.absolute("CARGO_HOME"),
-        rustup_home: surroundings.absolute("RUSTUP_HOME"),
-        ..Question::new(&surroundings.home, &surroundings.path)
-    };
-    let toolchains = find_toolchains(&HostFiles, &question);
-    let mut facts = HostFacts::new();
-    facts.system = masks(&system_grants(&HostFiles));
-    facts.toolchains = masks(&toolchains.read);
-    let profile = args.profile.as_ref().map_or(DEFAULT_PROFILE, |name| name.as_str());
-    let content = if base.is_some() { WorkspaceContent::Private } else { WorkspaceContent::Empty };
-    let request = ResolveRequest::new(profile).overrides(overrides).workspace(content);
-    let mut resolved =
-        resolve(&layers, &request, &facts).map_err(|error| resolve_failure(&error))?;
-    own.check(&resolved.policy, &HostFiles)?;
-    if resolved.policy.tier > Tier::Workspace {
-        place_toolchains(&mut resolved.policy.env.set, &toolchains);
-    }
-    Ok(Sourced { resolved, toolchains })
+    Ok(overrides)
 }
 
-/// The documents, weakest word first.
-///
-/// # Errors
-/// A failure that names the document, line and column.
-pub fn layers(
-    caller: &Caller,
-    base: Option<(&HostRepository, &PinnedBase)>,
-) -> Result<Vec<Layer>, Failure> {
-    let mut layers = vec![Layer::built_in()];
-    let path = user_document(caller);
-    if let Some(bytes) = read_document(&path)? {
-        layers.push(Layer::user(parse(&path.to_string_lossy(), &bytes)?));
-    }
-    if let Some((repository, base)) = base {
-        let path = Path::new(REPOSITORY_DOCUMENT);
-        let found = repository.read_base_file(base, path, PolicyDocument::LARGEST)?;
-        if let Some(bytes) = found {
-            let document = parse(&format!("{REPOSITORY_DOCUMENT} of the base"), &bytes)?;
-            layers.push(Layer::repository(document, Trust::TightenOnly));
+/// What profiles are resolved from: documents, and what the host has.
+#[derive(Debug)]
+pub(crate) struct Grounds {
+    /// The documents, weakest word first.
+    pub(crate) layers: Vec<Layer>,
+    /// The repository's own, where the base has one.
+    pub(crate) of_repository: Option<RepositoryDocument>,
+    facts: HostFacts,
+    toolchains: Toolchains,
+    own: OwnPlaces,
+    content: WorkspaceContent,
+}
+
+/// The repository's document as the base has it.
+#[derive(Clone, Debug)]
+pub(crate) struct RepositoryDocument {
+    /// What it says.
+    pub(crate) document: PolicyDocument,
+    /// The digest of its bytes, which is what a person trusts.
+    pub(crate) digest: Digest,
+}
+
+impl Grounds {
+    /// Reads the documents and looks around on the host.
+    ///
+    /// # Errors
+    /// A failure that names the document, line and column.
+    pub(crate) fn of(
+        caller: &Caller,
+        base: Option<(&HostRepository, &PinnedBase)>,
+    ) -> Result<Self, Failure> {
+        let mut layers = vec![Layer::built_in()];
+        let path = user_document(caller);
+        if let Some(bytes) = read_document(&path)? {
+            layers.push(Layer::user(parse(&path.to_string_lossy(), &bytes)?));
         }
+        let of_repository = base.map(repository_document).transpose()?.flatten();
+        if let (Some(own), Some((repository, _))) = (&of_repository, base) {
+            let trusted = TrustList::read(&caller.surroundings.config_dir)?;
+            let trust = match trusted.has(repository, &own.digest) {
+                true => Trust::Trusted,
+                false => Trust::TightenOnly,
+            };
+            layers.push(Layer::repository(own.document.clone(), trust));
+        }
+        let surroundings = &caller.surroundings;
+        let own = OwnPlaces::of(surroundings, &HostFiles);
+        let question = Question {
+            own: own.paths(),
+            cargo_home: surroundings.absolute("CARGO_HOME"),
+            rustup_home: surroundings.absolute("RUSTUP_HOME"),
+            ..Question::new(&surroundings.home, &surroundings.path)
+        };
+        let toolchains = find_toolchains(&HostFiles, &question);
+        let mut facts = HostFacts::new();
+        facts.system = masks(&system_grants(&HostFiles));
+        facts.toolchains = masks(&toolchains.read);
+        facts.groups = tool_groups(surroundings);
+        let content = match base {
+            Some(_) => WorkspaceContent::Private,
+            None => WorkspaceContent::Empty,
+        };
+        Ok(Self { layers, of_repository, facts, toolchains, own, content })
     }
-    Ok(layers)
+
+    /// Resolves a profile of some layers, as a box of it would have it.
+    ///
+    /// # Errors
+    /// As [`source_policy`].
+    pub(crate) fn resolve(
+        &self,
+        layers: &[Layer],
+        profile: &str,
+        overrides: Overrides,
+    ) -> Result<Resolved, Failure> {
+        let request = ResolveRequest::new(profile).overrides(overrides).workspace(self.content);
+        let mut resolved =
+            resolve(layers, &request, &self.facts).map_err(|error| resolve_failure(&error))?;
+        self.own.check(&resolved.policy, &HostFiles)?;
+        if resolved.policy.tier > Tier::Workspace {
+            place_toolchains(&mut resolved.policy.env.set, &self.toolchains);
+        }
+        Ok(resolved)
+    }
+}
+
+fn repository_document(
+    (repository, base): (&HostRepository, &PinnedBase),
+) -> Result<Option<RepositoryDocument>, Failure> {
+    let path = Path::new(REPOSITORY_DOCUMENT);
+    let found = repository.read_base_file(base, path, PolicyDocument::LARGEST)?;
+    let read = |bytes: Vec<u8>| {
+        let document = parse(&format!("{REPOSITORY_DOCUMENT} of the base"), &bytes)?;
+        Ok(RepositoryDocument { document, digest: Digest::of(&bytes) })
+    };
+    found.map(read).transpose()
 }
 
 /// Where the user's document is.
@@ -145,10 +222,18 @@ fn resolve_failure(error: &ResolveError) -> Failure {
         }
         _ => Kind::Usage,
     };
-    let failure = Failure::new(kind, error).hint(error.hint().unwrap_or_else(|| match error {
-        ResolveError::UnknownProfile { known, .. } => format!("one of {}", known.join(", ")),
-        _ => "h5i policy show prints every key with its value".to_owned(),
-    }));
+    let hint = match error {
+        ResolveError::Document(e) if matches!(e.kind, DocumentErrorKind::Loosens { .. }) => {
+            TRUST_HINT.to_owned()
+        }
+        ResolveError::Document(e) if is_of_tool(&e.kind) => group_hint(&e.kind),
+        ResolveError::Override(e) => match &e.kind {
+            OverrideErrorKind::Value(kind) if is_of_tool(kind) => group_hint(kind),
+            _ => told_hint(error),
+        },
+        _ => told_hint(error),
+    };
+    let failure = Failure::new(kind, error).hint(hint);
     match error {
         ResolveError::Document(error) => failure
             .detail("document", error.source_name.clone())
@@ -159,6 +244,26 @@ fn resolve_failure(error: &ResolveError) -> Failure {
         ResolveError::UnknownProfile { known, .. } => failure.detail("known", known.clone()),
         _ => failure,
     }
+}
+
+fn told_hint(error: &ResolveError) -> String {
+    error.hint().unwrap_or_else(|| match error {
+        ResolveError::UnknownProfile { known, .. } => format!("one of {}", known.join(", ")),
+        _ => "h5i policy show prints every key with its value".to_owned(),
+    })
+}
+
+/// Whether an unknown group is that of a tool which names no registry on this host.
+fn is_of_tool(kind: &DocumentErrorKind) -> bool {
+    matches!(kind, DocumentErrorKind::UnknownGroup { name } if TOOLS.contains(&name.as_str()))
+}
+
+fn group_hint(kind: &DocumentErrorKind) -> String {
+    let DocumentErrorKind::UnknownGroup { name } = kind else { return String::new() };
+    format!(
+        "{name} has its default here, which h5i does not know: write [group.{name}] \
+         allow = [\"HOST\"] into your policy"
+    )
 }
 
 fn masks(grants: &BTreeMap<HostPath, ReadGrant>) -> BTreeMap<HostPath, BTreeSet<String>> {

@@ -400,12 +400,20 @@ impl EventSink for Recorder {
 }
 
 impl h5i_net::EventSink for Recorder {
-    /// What the network saw is of the run that goes alone; of several it is of none.
+    /// What the network saw is of the run whose process holds the socket, or of the one that goes
+    /// alone; what has no socket any more, among several, is of none.
     fn event(&self, event: h5i_net::Event) -> Result<(), h5i_net::SinkClosed> {
         let alone = self.alone();
+        let holder = match &event {
+            h5i_net::Event::FlowOpened { socket: Some(inode), .. }
+            | h5i_net::Event::FlowRefused { socket: Some(inode), .. } => {
+                self.session.get().and_then(|session| session.holder_of(*inode))
+            }
+            _ => None,
+        };
         let taken = {
             let mut net = self.net.lock().unwrap_or_else(PoisonError::into_inner);
-            net.take_in(event, alone)
+            net.take_in(event, alone, holder)
         };
         let Some((run, event)) = taken else { return Ok(()) };
         let recorded = self.log.append(Lane::Net, run, event);

@@ -114,6 +114,11 @@ impl Surroundings {
         self.variables.get(OsStr::new(name)).map(OsString::as_os_str)
     }
 
+    /// Every variable.
+    pub fn variables(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+        self.variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+    }
+
     /// An absolute path that a variable holds.
     #[must_use]
     pub fn absolute(&self, name: &str) -> Option<&Path> {

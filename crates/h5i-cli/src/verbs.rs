@@ -1,5 +1,6 @@
 //! What each verb does, and how it answers.
 
+mod accept;
 mod apply;
 mod archive;
 mod create;
@@ -21,6 +22,7 @@ mod session;
 mod shell;
 mod status;
 mod summary;
+mod trust;
 
 pub(crate) use apply::land_failure;
 pub(crate) use receipt::mismatch;
@@ -125,6 +127,8 @@ pub(crate) fn perform(cli: &Cli) -> Result<Answer, Refusal> {
             PolicyVerb::Check(args) => policy::check(&caller()?, args)?,
             PolicyVerb::Digest(args) => policy::digest(&caller()?, args)?,
             PolicyVerb::Diff(args) => policy::diff(&caller()?, args)?,
+            PolicyVerb::Accept(args) => accept::accept(&caller()?, args)?,
+            PolicyVerb::Trust(args) => trust::trust(&caller()?, args)?,
         },
         Verb::Receipt(verb) => match verb {
             ReceiptVerb::Verify(args) => receipt::verify(&caller()?, args)?,

@@ -1,5 +1,6 @@
 //! A box that is alive: its namespaces, its init, and the supervisor's thread outside.
 
+mod holder;
 mod live;
 
 use std::collections::BTreeMap;
@@ -288,6 +289,7 @@ impl Drop for Session {
     }
 }
 
+pub use holder::SocketHolder;
 pub use live::LiveProcess;
 
 /// Reaps the stage. It is this process's child, and ends when the box is gone.

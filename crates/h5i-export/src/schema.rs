@@ -77,6 +77,7 @@ fn may_be_missing(place: &str, kind: &str, name: &str) -> bool {
         "base" => place.is_empty(),
         "named" | "errno" if kind == "flow-end" => true,
         "reason" => kind == "flow-end",
+        "pid" | "program" if matches!(kind, "flow-start" | "refused-flow") => true,
         "address" | "port" => matches!(kind, "refused-flow" | "refused-address"),
         "name" => kind == "refused-name",
         "rule" => kind == "network-change",

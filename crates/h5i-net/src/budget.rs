@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::event::Refusal;
+use h5i_policy::NetBudget;
+
+use crate::event::{Refusal, Spent};
 
 /// What all flows of a session may use together; `None` is no budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,6 +22,18 @@ pub struct Budgets {
     pub connections_per_second: Option<u32>,
     /// Connections at once; never more than the caller's limit of open files allows.
     pub connections_at_once: Option<u32>,
+}
+
+impl From<&NetBudget> for Budgets {
+    /// What a policy says; it has no word about lookups, nor about connections at once.
+    fn from(policy: &NetBudget) -> Self {
+        Self {
+            bytes: policy.bytes.map(|bytes| bytes.count()),
+            connections: policy.connections.map(u64::from),
+            connections_per_second: policy.connections_per_second,
+            ..Self::default()
+        }
+    }
 }
 
 /// What is left of the budgets.
@@ -54,34 +68,38 @@ impl Spending {
 
     /// Takes one connection more; `open` of them are there.
     pub(crate) fn connection(&mut self, open: usize, now: Instant) -> Result<(), Refusal> {
-        if self.is_spent() {
-            return Err(Refusal::Bytes);
-        }
+        self.within_bytes()?;
         if open >= self.at_once {
-            return Err(Refusal::AtOnce);
+            let spent = Spent { used: open as u64, allowed: self.at_once as u64 };
+            return Err(Refusal::AtOnce(spent));
         }
-        if self.budgets.connections.is_some_and(|budget| self.connections >= budget) {
-            return Err(Refusal::Connections);
+        if let Some(allowed) = self.budgets.connections.filter(|most| self.connections >= *most) {
+            return Err(Refusal::Connections(Spent { used: self.connections, allowed }));
         }
         if now.saturating_duration_since(self.second.0) >= Duration::from_secs(1) {
             self.second = (now, 0);
         }
-        if self.budgets.connections_per_second.is_some_and(|budget| self.second.1 >= budget) {
-            return Err(Refusal::Rate);
+        let rate = self.budgets.connections_per_second;
+        if let Some(allowed) = rate.filter(|most| self.second.1 >= *most) {
+            let (used, allowed) = (self.second.1.into(), allowed.into());
+            return Err(Refusal::Rate(Spent { used, allowed }));
         }
         self.second.1 += 1;
         self.connections += 1;
         Ok(())
     }
 
-    /// Counts bytes; whether the budget is spent.
-    pub(crate) fn carried(&mut self, bytes: u64) -> bool {
+    /// Counts bytes; refuses more of them once the budget is spent.
+    pub(crate) fn carried(&mut self, bytes: u64) -> Result<(), Refusal> {
         self.bytes = self.bytes.saturating_add(bytes);
-        self.is_spent()
+        self.within_bytes()
     }
 
-    fn is_spent(&self) -> bool {
-        self.budgets.bytes.is_some_and(|budget| self.bytes >= budget)
+    fn within_bytes(&self) -> Result<(), Refusal> {
+        match self.budgets.bytes.filter(|most| self.bytes >= *most) {
+            Some(allowed) => Err(Refusal::Bytes(Spent { used: self.bytes, allowed })),
+            None => Ok(()),
+        }
     }
 }
 
@@ -99,19 +117,20 @@ mod tests {
         };
         assert_eq!(take(Budgets::default(), 0).0, [Ok(()); 3]);
         let two = Budgets { connections: Some(2), ..Budgets::default() };
-        assert_eq!(take(two, 0).0, [Ok(()), Ok(()), Err(Refusal::Connections)]);
+        let spent = |used, allowed| Spent { used, allowed };
+        assert_eq!(take(two, 0).0, [Ok(()), Ok(()), Err(Refusal::Connections(spent(2, 2)))]);
         let rate = Budgets { connections_per_second: Some(2), ..Budgets::default() };
         let (results, mut spending) = take(rate, 0);
-        assert_eq!(results, [Ok(()), Ok(()), Err(Refusal::Rate)]);
+        assert_eq!(results, [Ok(()), Ok(()), Err(Refusal::Rate(spent(2, 2)))]);
         assert_eq!(spending.connection(0, now + Duration::from_secs(1)), Ok(()));
         let at_once = Budgets { connections_at_once: Some(5), ..Budgets::default() };
         assert_eq!(take(at_once, 4).0, [Ok(()); 3]);
-        assert_eq!(take(at_once, 5).0, [Err(Refusal::AtOnce); 3]);
-        assert_eq!(take(Budgets::default(), 960).0, [Err(Refusal::AtOnce); 3]);
+        assert_eq!(take(at_once, 5).0, [Err(Refusal::AtOnce(spent(5, 5))); 3]);
+        assert_eq!(take(Budgets::default(), 960).0, [Err(Refusal::AtOnce(spent(960, 960))); 3]);
         let mut bytes = Spending::new(Budgets { bytes: Some(10), ..Budgets::default() }, 4096, now);
-        assert!(!bytes.carried(9));
+        assert_eq!(bytes.carried(9), Ok(()));
         assert_eq!(bytes.connection(0, now), Ok(()));
-        assert!(bytes.carried(1));
-        assert_eq!(bytes.connection(0, now), Err(Refusal::Bytes));
+        assert_eq!(bytes.carried(2), Err(Refusal::Bytes(spent(11, 10))));
+        assert_eq!(bytes.connection(0, now), Err(Refusal::Bytes(spent(11, 10))));
     }
 }

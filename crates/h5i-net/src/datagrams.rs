@@ -6,13 +6,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use h5i_policy::Protocol;
+use h5i_policy::{Protocol, ServerName};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
 use crate::budget::Spending;
-use crate::event::{Event, EventSink, FlowEnded, Refusal, SinkClosed, Verdict};
+use crate::event::{Event, EventSink, FlowEnded, Refusal, SinkClosed, Spent, Verdict};
 use crate::table::{Permit, Table};
 
 /// A flow without a datagram for so long is over. The kernel forgets a flow after 30 seconds; this
@@ -107,8 +107,8 @@ impl Datagrams {
             // One that is not taken is lost, as datagrams are; an error of one before is told here.
             if rustix::net::send(&flow.server, &self.buffer[..length], flags).is_ok() {
                 flow.sent += length as u64;
-                if spending.carried(length as u64) {
-                    self.end(number, Verdict::Refused(Refusal::Bytes), now)?;
+                if let Err(spent) = spending.carried(length as u64) {
+                    self.end(number, Verdict::Refused(spent), now)?;
                 }
             }
         }
@@ -141,8 +141,8 @@ impl Datagrams {
             let answer = &self.buffer[..length];
             if rustix::net::sendto(relay, answer, flags, &flow.client).is_ok() {
                 flow.received += length as u64;
-                if spending.carried(length as u64) {
-                    return self.end(number, Verdict::Refused(Refusal::Bytes), now);
+                if let Err(spent) = spending.carried(length as u64) {
+                    return self.end(number, Verdict::Refused(spent), now);
                 }
             }
         }
@@ -162,8 +162,9 @@ impl Datagrams {
 
     /// Judges flows again after a change of rules.
     pub(crate) fn judge(&mut self, table: &mut Table, now: Instant) -> Result<(), SinkClosed> {
+        let named = (None, ServerName::Listed);
         let holds =
-            |flow: &Flow| table.still(flow.destination, Protocol::Udp, flow.permit.basis(), None);
+            |flow: &Flow| table.still(flow.destination, Protocol::Udp, flow.permit.basis(), named);
         let over = self.flows.values().filter(|flow| !holds(flow));
         let over: Vec<_> = over.map(|flow| (flow.number, flow.relay, flow.client)).collect();
         for (number, relay, client) in over {
@@ -209,6 +210,7 @@ impl Datagrams {
                 Ok((*to, permit))
             }),
         };
+        let socket = to.as_ref().ok().and_then(|to| table.socket(protocol, client, *to));
         let (destination, permit) = match judged {
             Ok(judged) => judged,
             Err(reason) => {
@@ -216,18 +218,20 @@ impl Datagrams {
                 if self.refused.len() < AT_ONCE {
                     self.refused.insert(client, now + QUIET);
                 }
-                self.sink.event(Event::FlowRefused { destination, protocol, reason })?;
+                self.sink.event(Event::FlowRefused { destination, protocol, reason, socket })?;
                 return Ok(None);
             }
         };
         while self.flows.len() >= AT_ONCE {
             let first = self.flows.values().min_by_key(|flow| flow.last);
             let Some(first) = first.map(|flow| flow.number) else { break };
-            self.end(first, Verdict::Refused(Refusal::AtOnce), now)?;
+            let full = Spent { used: AT_ONCE as u64, allowed: AT_ONCE as u64 };
+            self.end(first, Verdict::Refused(Refusal::AtOnce(full)), now)?;
         }
         *count += 1;
         let (number, basis) = (*count, permit.basis().clone());
-        self.sink.event(Event::FlowOpened { flow: number, destination, protocol, basis })?;
+        let flow = number;
+        self.sink.event(Event::FlowOpened { flow, destination, protocol, basis, socket })?;
         let dial = permit.dial().first().copied().ok_or(Errno::INVAL);
         let server = dial.and_then(connect).and_then(|server| {
             let data = EventData::new_u64(self.first_token + number);

@@ -22,6 +22,9 @@ pub enum Event {
         protocol: Protocol,
         /// Why it may.
         basis: Basis,
+        /// The inode of the box's socket, as the links in `/proc/PID/fd` have it, where the kernel
+        /// tells: the way to the program that opened it.
+        socket: Option<u64>,
     },
     /// A flow that was opened is over.
     FlowEnded(FlowEnded),
@@ -33,6 +36,8 @@ pub enum Event {
         protocol: Protocol,
         /// Why not.
         reason: Refusal,
+        /// As in [`Event::FlowOpened`].
+        socket: Option<u64>,
     },
     /// Packets to a destination were refused by the gate: the first one, or how many came since it
     /// was last reported.
@@ -182,17 +187,41 @@ pub enum Refusal {
     /// HTTP that is none, or whose end two parsers could see at two places.
     MalformedRequest,
     /// The budget of bytes is spent.
-    Bytes,
+    Bytes(Spent),
     /// The budget of connections is spent.
-    Connections,
+    Connections(Spent),
     /// More connections in a second than the budget has.
-    Rate,
+    Rate(Spent),
     /// More connections at once than the host can carry.
-    AtOnce,
+    AtOnce(Spent),
     /// A rule was revoked, or everything was cut.
     Revoked,
     /// The network ended.
     Ended,
+}
+
+/// How much of a budget was used when it stopped something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct Spent {
+    /// Bytes or connections that were counted. Of bytes it may be more than was allowed.
+    pub used: u64,
+    /// The budget.
+    pub allowed: u64,
+}
+
+impl Refusal {
+    /// How much of its budget was used, where one is the reason.
+    #[must_use]
+    pub const fn spent(self) -> Option<Spent> {
+        match self {
+            Self::Bytes(spent)
+            | Self::Connections(spent)
+            | Self::Rate(spent)
+            | Self::AtOnce(spent) => Some(spent),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Refusal {
@@ -208,10 +237,10 @@ impl fmt::Display for Refusal {
             Self::OtherName => "it names another host",
             Self::MalformedHello => "a malformed TLS client hello",
             Self::MalformedRequest => "a malformed HTTP request",
-            Self::Bytes => "the budget of bytes is spent",
-            Self::Connections => "the budget of connections is spent",
-            Self::Rate => "more connections a second than the budget has",
-            Self::AtOnce => "more connections at once than can be carried",
+            Self::Bytes(_) => "the budget of bytes is spent",
+            Self::Connections(_) => "the budget of connections is spent",
+            Self::Rate(_) => "more connections a second than the budget has",
+            Self::AtOnce(_) => "more connections at once than can be carried",
             Self::Revoked => "its rule was revoked",
             Self::Ended => "the network ended",
         })

@@ -18,6 +18,7 @@ mod pins;
 mod relay;
 mod resolver;
 mod rules;
+mod sockets;
 mod sys;
 mod table;
 
@@ -25,7 +26,8 @@ pub use address::{BOX_V4, BOX_V6, HOST_V4, RESOLVER};
 pub use budget::Budgets;
 pub use error::{ChangeError, PlanError, StartError};
 pub use event::{
-    Basis, Event, EventSink, FlowEnded, NoSink, Refusal, RefusedProtocol, SinkClosed, Verdict,
+    Basis, Event, EventSink, FlowEnded, NoSink, Refusal, RefusedProtocol, SinkClosed, Spent,
+    Verdict,
 };
 pub use network::{Network, SocketRequest, requests};
 pub use pins::PinnedAddress;

@@ -26,6 +26,7 @@ use crate::links;
 use crate::netlink::Netlink;
 use crate::relay::Relay;
 use crate::resolver::{Resolve, Resolver};
+use crate::sockets::Sockets;
 use crate::table::Table;
 
 /// A socket that must be made in the box's network namespace: the arguments of socket(2).
@@ -45,13 +46,14 @@ const BACKLOG: i32 = 4096;
 /// The sockets that a network needs: made in the box's network namespace, in this order, *before*
 /// their maker gives up its capabilities there, and handed to [`Network::start`].
 ///
-/// Two families of netlink go on being heeded from outside, by the owner of the box's user
+/// Three families of netlink go on being heeded from outside, by the owner of the box's user
 /// namespace; nothing in the box holds them.
 ///
 /// # Errors
 /// [`PlanError`], for a policy that can't be served.
-pub fn requests(policy: &NetPolicy) -> Result<[SocketRequest; 9], PlanError> {
+pub fn requests(policy: &NetPolicy) -> Result<[SocketRequest; 10], PlanError> {
     const NETLINK_ROUTE: i32 = 0;
+    const NETLINK_SOCK_DIAG: i32 = 4;
     const NETLINK_NETFILTER: i32 = 12;
     check(policy)?;
     let netlink = |protocol| (libc::AF_NETLINK, libc::SOCK_RAW, protocol);
@@ -65,6 +67,7 @@ pub fn requests(policy: &NetPolicy) -> Result<[SocketRequest; 9], PlanError> {
         (libc::AF_INET6, libc::SOCK_DGRAM, 0),
         (libc::AF_INET, libc::SOCK_DGRAM, 0),
         (libc::AF_INET, libc::SOCK_STREAM, 0),
+        netlink(NETLINK_SOCK_DIAG),
     ];
     Ok(all.map(|(domain, kind, protocol)| SocketRequest { domain, kind, protocol }))
 }
@@ -108,9 +111,9 @@ impl Network {
     ) -> Result<Self, StartError> {
         let asked = requests(policy)?.len();
         let given = sockets.len();
-        let sockets: [OwnedFd; 9] =
+        let sockets: [OwnedFd; 10] =
             sockets.try_into().map_err(|_e| StartError::Sockets { given, asked })?;
-        let [route, gate, notices, tcp4, tcp6, udp4, udp6, datagrams, streams] = sockets;
+        let [route, gate, notices, tcp4, tcp6, udp4, udp6, datagrams, streams, diag] = sockets;
         let wake = Arc::new(at("make an eventfd", eventfd)?);
         let poll = Arc::new(at("make an epoll set", || {
             Ok(rustix::event::epoll::create(CreateFlags::CLOEXEC)?)
@@ -136,7 +139,8 @@ impl Network {
         let host_route = at("make a route socket of the host", host_route)?;
         let now = Instant::now();
         let table = at("set the gate up", || {
-            Table::set_up(policy, Netlink::new(gate), &relay, Netlink::new(host_route))
+            let sockets = (Netlink::new(gate), Sockets::new(diag), Netlink::new(host_route));
+            Table::set_up(policy, &relay, sockets)
         })?;
         let notices = at("listen to the gate", || Notices::subscribe(Netlink::new(notices)))?;
         let resolver = Resolver::new(

@@ -190,11 +190,15 @@ impl Relay {
             self.spending.connection(open, now)?;
             Ok((to, permit))
         });
+        let protocol = Protocol::Tcp;
+        let from = rustix::net::getpeername(&client).ok().flatten();
+        let from = from.and_then(|from| SocketAddr::try_from(from).ok());
+        let socket = from.zip(destination).and_then(|(from, to)| table.socket(protocol, from, to));
         match judged {
-            Ok((to, permit)) => self.open(client, to, permit, now),
+            Ok((to, permit)) => self.open(client, (to, socket), permit, now),
             Err(reason) => {
                 break_off(&client);
-                self.sink.event(Event::FlowRefused { destination, protocol: Protocol::Tcp, reason })
+                self.sink.event(Event::FlowRefused { destination, protocol, reason, socket })
             }
         }
     }
@@ -202,14 +206,14 @@ impl Relay {
     fn open(
         &mut self,
         client: OwnedFd,
-        destination: SocketAddr,
+        (destination, socket): (SocketAddr, Option<u64>),
         permit: Permit,
         now: Instant,
     ) -> Result<(), SinkClosed> {
         self.count += 1;
         let (flow, basis) = (self.count, permit.basis().clone());
         let protocol = Protocol::Tcp;
-        self.sink.event(Event::FlowOpened { flow, destination, protocol, basis })?;
+        self.sink.event(Event::FlowOpened { flow, destination, protocol, basis, socket })?;
         let place = self.free.pop().unwrap_or_else(|| {
             self.flows.push(None);
             self.flows.len() - 1
@@ -253,8 +257,10 @@ impl Relay {
             Turn::Over(Verdict::Unreachable(_)) => flow.next_address(),
             _ => None,
         };
-        if self.spending.carried(carried) && carried > 0 {
-            return self.end(place, Verdict::Refused(Refusal::Bytes), now);
+        if carried > 0
+            && let Err(spent) = self.spending.carried(carried)
+        {
+            return self.end(place, Verdict::Refused(spent), now);
         }
         match (turn, next) {
             (Turn::Waits, _) => Ok(()),

@@ -5,7 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use h5i_policy::{HostName, NetPolicy, Protocol};
+use h5i_policy::{HostName, NetPolicy, NetRule, Protocol, ServerName};
 
 use crate::address::{HOST_V4, canonical, is_never_carried};
 use crate::event::{Basis, Refusal};
@@ -14,6 +14,7 @@ use crate::links;
 use crate::netlink::Netlink;
 use crate::pins::{PinnedAddress, Pins};
 use crate::rules::{Rules, is_public};
+use crate::sockets::Sockets;
 
 /// How long an address stays reachable after the answer that gave it has ended: programs keep
 /// addresses longer than they were told to.
@@ -44,6 +45,17 @@ impl Permit {
             _ => None,
         }
     }
+
+    /// What the rules by which it is allowed demand of the names in TLS: the least of it.
+    pub(crate) fn server_name(&self) -> ServerName {
+        match &self.basis {
+            Basis::Names(names) => {
+                let demands = names.iter().map(|(_, rule)| rule.server_name());
+                demands.max().unwrap_or(ServerName::Listed)
+            }
+            _ => ServerName::Any,
+        }
+    }
 }
 
 /// What a name's addresses came to.
@@ -65,21 +77,21 @@ pub(crate) struct Table {
     /// When the next pin ends, as of the last step.
     next_end: Option<Instant>,
     host_route: Netlink,
+    sockets: Sockets,
 }
 
 impl Table {
     /// Sets the gate up in the box's namespace. `host_route` is a route socket of the host's.
     pub(crate) fn set_up(
         policy: &NetPolicy,
-        gate: Netlink,
         relay: &[Listener],
-        host_route: Netlink,
+        (gate, sockets, host_route): (Netlink, Sockets, Netlink),
     ) -> io::Result<Self> {
         let rules = Rules::new(policy);
         let ranges = rules.ranges().clone();
         let gate = Gate::set_up(gate, relay, &ranges)?;
         let (pins, doors, next_end) = (Pins::default(), BTreeSet::new(), None);
-        Ok(Self { rules, pins, gate, ranges, doors, next_end, host_route })
+        Ok(Self { rules, pins, gate, ranges, doors, next_end, host_route, sockets })
     }
 
     pub(crate) fn rules(&self) -> &Rules {
@@ -129,33 +141,34 @@ impl Table {
             .pins
             .names(to.ip(), now)
             .filter_map(|name| {
-                let allows =
-                    |rule: &&h5i_policy::NetRule| rule.allows_name(name, to.port(), protocol);
-                Some((name.clone(), self.rules.of_name(name).find(allows)?.clone()))
+                let allows = |rule: &&NetRule| rule.allows_name(name, to.port(), protocol);
+                let rules = self.rules.of_name(name).filter(allows);
+                Some((name.clone(), rules.max_by_key(|rule| rule.server_name())?.clone()))
             })
             .collect();
         if names.is_empty() { Err(Refusal::NotListed) } else { Ok(Basis::Names(names)) }
     }
 
     /// Whether the rules of now allow a flow that is under way: to `to`, opened on `basis`, in which
-    /// the client has named `named`. What a name resolves to now is not asked: a flow may be older
+    /// the client has named `named` in a way that `needs` this of its rule. What a name resolves to now is not asked: a flow may be older
     /// than any answer.
     pub(crate) fn still(
         &self,
         to: SocketAddr,
         protocol: Protocol,
         basis: &Basis,
-        named: Option<&HostName>,
+        (named, needs): (Option<&HostName>, ServerName),
     ) -> bool {
         let allows = |name: &HostName| {
-            self.rules.of_name(name).any(|r| r.allows_name(name, to.port(), protocol))
+            let allows = |r: &NetRule| r.allows_name(name, to.port(), protocol);
+            self.rules.of_name(name).any(|r| allows(r) && r.server_name() >= needs)
         };
         let by_basis = match basis {
             Basis::Address(_) => false,
             Basis::Host(_) => self.rules.host(to.port(), protocol).is_some(),
             Basis::Names(names) => match named {
-                Some(name) => allows(name),
-                None => names.iter().any(|(name, _)| allows(name)),
+                Some(name) if needs == ServerName::Listed => allows(name),
+                _ => names.iter().any(|(name, _)| allows(name)),
             },
             Basis::Open(_) => self.rules.is_open(),
         };
@@ -247,6 +260,16 @@ impl Table {
     /// When the next pinned address ends.
     pub(crate) fn next_end(&self) -> Option<Instant> {
         self.next_end
+    }
+
+    /// The inode of the box's socket at `client` that wanted to go `to`.
+    pub(crate) fn socket(
+        &mut self,
+        protocol: Protocol,
+        client: SocketAddr,
+        to: SocketAddr,
+    ) -> Option<u64> {
+        self.sockets.inode(protocol, client, to)
     }
 
     /// What the gate has refused.

@@ -26,16 +26,16 @@ fn each(line: impl Fn(&Resolved) -> String) -> String {
 
 #[test]
 fn digests_of_built_in_profiles_change_only_on_purpose() {
-    insta::assert_snapshot!(each(|resolved| resolved.policy.digest().to_string()), @r#"
-    agent-claude sha256:c923f4bdcb2502c4b3435b0a61b6ecd122c05ed702b39cd63251b1a1e2ad2d85
-    agent-codex  sha256:ce98931105efc93199329b3866116dfd6a3e60dc2cc00a998e763d2acf24e353
-    agent-local  sha256:8280086a32e67476ce6cca8eb326d2f30dec4a38a2328534671743a0ee104a74
-    browser      sha256:1fce36effc16da5630d1c3e8c26cbfb82071b89f2409272796aa8d9243dbfbe5
-    default      sha256:5dcfadc4aa63757432bd9616f012e30af68af583b4d8115e1cbeffd4f7148458
-    deploy       sha256:9ea04dfde8f4deff92cccccd42565e877aea0b66883e5d30486f528ff8979fa0
-    research     sha256:39fe64ed15598bb6a58dc0bdac0a3153f8cb0adf0a9c1aadd2e7badee0d55f8b
-    review       sha256:14224504124067ed42f1d79734ffc5b1a2aa0f8e7414a7c1b77e5074538d2967
-    "#);
+    insta::assert_snapshot!(each(|resolved| resolved.policy.digest().to_string()), @r"
+    agent-claude sha256:8210c7bf4019ea0bf3e6c8b65a5ae38726b636b654c355e382dfd9d4a2fb9281
+    agent-codex  sha256:01a8321931631117feeb5f0ac39c1510853d4d7f3a29135dedc414cf9ae5d388
+    agent-local  sha256:61360ff458c8b3d78dab490f16f8c9b6bc01f167712bea90defa90190a402fdf
+    browser      sha256:39b51169421d961db4fceb0726a114cf70917946cd030f0030fdd026e6d0e86a
+    default      sha256:361c509a2461f7ffc2c5ddacf2b83267fd8f945cafaa33914cb5bbe119ca2540
+    deploy       sha256:a5d92098647615a2c517f4802199d46d9bd92ad5073bd876524b61858f3633d5
+    research     sha256:d101ef4d936d092cb54085aa0e23bfb0469197ae197ac80d3d5fa6b6a8c3b050
+    review       sha256:70a5cab5345f8e2b40135c6ff921beadd8f4a795e6ffc379528d45d2a3c24ebe
+    ");
 }
 
 #[test]
@@ -92,6 +92,11 @@ fn the_text_of_default_is_complete_and_legible() {
     allow = []
     mode = "none"
 
+    [net.budget]
+    bytes = "64GiB"
+    connections = 1000000
+    connections_per_second = 5000
+
     [env]
     pass = ["LANG", "LC_ALL", "LC_CTYPE", "TERM", "TZ"]
 
@@ -136,7 +141,7 @@ fn the_default_profile_in_plain_words() {
     let Resolved { policy, provenance, .. } = resolved("default");
     let lines: Vec<String> =
         explain(&policy, &provenance).iter().map(ToString::to_string).collect();
-    insta::assert_snapshot!(lines.join("\n"), @r#"
+    insta::assert_snapshot!(lines.join("\n"), @r"
     tier                     namespaces, a private root, Landlock, seccomp and limits  (built-in profile default)
     namespaces               all namespaces, or a refusal  (default)
     landlock                 the whole Landlock rule set, or a refusal  (default)
@@ -144,6 +149,9 @@ fn the_default_profile_in_plain_words() {
     fs.write                 no path of the host is writable  (default)
     history                  every commit that the base is made of  (default)
     net.mode                 no network but the box's own loopback  (default)
+    net.budget.bytes         bytes over the network: at most 64GiB  (built-in profile default)
+    net.budget.connections   connections: at most 1000000  (built-in profile default)
+    net.budget.connections_per_second connections that begin in a second: at most 5000  (built-in profile default)
     env.pass                 LANG, LC_ALL, LC_CTYPE, TERM, TZ passed on from the host  (built-in profile default)
     limits.wall              wall clock of a run: at most 2h  (built-in profile default)
     limits.cpu               processor time of a run: at most 8h  (built-in profile default)
@@ -164,7 +172,7 @@ fn the_default_profile_in_plain_words() {
     react.gap                recorded, then continue  (default)
     record_output            output of runs is not kept  (default)
     expires                  the box stays until it is removed  (default)
-    "#);
+    ");
 }
 
 #[test]

@@ -108,6 +108,11 @@ impl PolicyDocument {
         self.profiles.keys().map(String::as_str)
     }
 
+    /// The groups that it defines, in order, each with its rules.
+    pub fn groups(&self) -> impl Iterator<Item = (&str, &BTreeSet<NetRule>)> {
+        self.groups.iter().map(|(name, rules)| (name.as_str(), rules))
+    }
+
     /// The line that the byte `at` is on, counted from 1.
     pub(crate) fn line(&self, at: usize) -> usize {
         1 + self.lines.partition_point(|begin| *begin <= at)
@@ -179,7 +184,7 @@ fn read_group(name: &str, item: &Item<'_>) -> Read<BTreeSet<NetRule>> {
             let suggestion = did_you_mean(key, ["allow"]);
             return Err(unknown_key(span, key, &format!("[group.{name}]")).suggesting(suggestion));
         }
-        rules = item.list(Item::parsed)?;
+        rules = item.list(setting::rule)?;
     }
     Ok(rules)
 }

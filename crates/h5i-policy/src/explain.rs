@@ -5,6 +5,7 @@ use std::fmt::{self, Display};
 use crate::escape::Escaped;
 use crate::grant::{Allowed, Grant};
 use crate::history::History;
+use crate::net_rule::ServerName;
 use crate::provenance::{Provenance, Source};
 use crate::resolved::{
     Combine, Debuggers, Executables, GrantOrigin, LandlockMode, Namespaces, NetMode, RecordOutput,
@@ -148,8 +149,20 @@ impl Lines<'_> {
             },
         );
         for rule in &policy.net.allow {
-            self.add(&format!("net.allow.{rule}"), format!("{rule} can be reached"));
+            let named = match rule.server_name() {
+                ServerName::Listed => "",
+                ServerName::Any => ", whatever name its TLS has",
+            };
+            self.add(&format!("net.allow.{rule}"), format!("{rule} can be reached{named}"));
         }
+        let budget = &policy.net.budget;
+        self.limit("net.budget.bytes", "bytes over the network", budget.bytes.as_ref());
+        self.limit("net.budget.connections", "connections", budget.connections.as_ref());
+        self.limit(
+            "net.budget.connections_per_second",
+            "connections that begin in a second",
+            budget.connections_per_second.as_ref(),
+        );
     }
 
     fn environment(&mut self, policy: &ResolvedPolicy) {

@@ -16,8 +16,11 @@ pub struct HostFacts {
     /// Paths of toolchains to be readable, in the same form.
     pub toolchains: BTreeMap<HostPath, BTreeSet<String>>,
     /// Network groups from the configuration of the host's tools, by name without `@`.
-    pub groups: BTreeMap<String, BTreeSet<NetRule>>,
+    pub groups: BTreeMap<String, HostGroup>,
 }
+
+/// The rules of a group that the host's tools have, each with the place where it was found.
+pub type HostGroup = BTreeMap<NetRule, String>;
 
 impl HostFacts {
     /// Nothing was found.

@@ -52,23 +52,23 @@ pub use explain::{Line, explain};
 pub use grant::{Allowed, Grant, Method, Variables, Via};
 pub use header_template::{HeaderTemplate, HeaderTemplateError};
 pub use history::{History, HistoryError};
-pub use host_facts::HostFacts;
+pub use host_facts::{HostFacts, HostGroup};
 pub use host_name::{HostName, HostNameError};
 pub use host_path::{HostPath, HostPathError};
 pub use layer::{Layer, Origin, OverrideError, OverrideErrorKind, Overrides, Trust};
 pub use live::{LiveChange, LiveError};
 pub use meet::MeetError;
-pub use net_rule::{NetRule, NetRuleError, NetTarget, Protocol};
+pub use net_rule::{NetRule, NetRuleError, NetTarget, Protocol, ServerName};
 pub use order::Loosening;
 pub use pattern::{Pattern, PatternError};
-pub use provenance::{Provenance, Source};
+pub use provenance::{GroupUse, Provenance, Source};
 pub use react::{React, Reaction};
 pub use resolve::{
     Conflict, ResolveError, ResolveRequest, Resolved, WorkspaceContent, profile_names, resolve,
 };
 pub use resolved::{
     Combine, Debuggers, EnvPolicy, Executables, ExportPolicy, FsPolicy, GrantOrigin, LandlockMode,
-    Limits, Namespaces, NetMode, NetPolicy, ReadGrant, RecordOutput, ResolvedPolicy,
+    Limits, Namespaces, NetBudget, NetMode, NetPolicy, ReadGrant, RecordOutput, ResolvedPolicy,
 };
 pub use secret_ref::{Login, SecretRef, SecretRefError};
 pub use tier::Tier;

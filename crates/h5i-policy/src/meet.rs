@@ -8,7 +8,7 @@ use crate::grant::Grant;
 use crate::net_rule::NetRule;
 use crate::react::React;
 use crate::resolved::{
-    EnvPolicy, ExportPolicy, FsPolicy, Limits, NetMode, NetPolicy, ResolvedPolicy,
+    EnvPolicy, ExportPolicy, FsPolicy, Limits, NetBudget, NetMode, NetPolicy, ResolvedPolicy,
 };
 
 /// Why two policies have no common tightening.
@@ -70,7 +70,7 @@ impl ResolvedPolicy {
             NetMode::Allow => largest(self.net.allow.iter().cloned()),
             _ => BTreeSet::new(),
         };
-        let net = NetPolicy { mode: self.net.mode, allow };
+        let net = NetPolicy { allow, ..self.net.clone() };
         Self { fs: self.fs.canonical_grants(), net, ..self.clone() }
     }
 }
@@ -109,17 +109,26 @@ impl NetPolicy {
             (NetMode::Allow, NetMode::Open) => {
                 low.allow.iter().flat_map(NetRule::public_part).collect()
             }
-            // Two rules overlap only where one covers the other.
             (NetMode::Allow, _) => low
                 .allow
                 .iter()
-                .filter(|rule| high.allows(rule))
-                .chain(high.allow.iter().filter(|rule| low.allows(rule)))
-                .cloned()
+                .flat_map(|rule| high.allow.iter().filter_map(|other| rule.meet(other)))
                 .collect(),
             _ => BTreeSet::new(),
         };
-        Self { mode: low.mode, allow: largest(allow.into_iter()) }
+        let budget = low.budget.meet(&high.budget);
+        Self { mode: low.mode, allow: largest(allow.into_iter()), budget }
+    }
+}
+
+impl NetBudget {
+    fn meet(&self, other: &Self) -> Self {
+        let (a, b) = (self, other);
+        Self {
+            bytes: smaller(a.bytes, b.bytes),
+            connections: smaller(a.connections, b.connections),
+            connections_per_second: smaller(a.connections_per_second, b.connections_per_second),
+        }
     }
 }
 

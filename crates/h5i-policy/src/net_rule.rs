@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cidr::Cidr;
 use crate::host_name::HostName;
+use crate::word::words;
 
 mod error;
 mod parse;
@@ -25,6 +26,7 @@ pub use error::NetRuleError;
 /// | `192.0.2.7`, `192.0.2.0/24:22`, `[2001:db8::/32]:22` | that address or range |
 /// | `host:5432` | that port of the host's loopback; the word `host` is literal |
 /// | `dns.example.com:853/udp` | UDP instead of TCP |
+/// | `db.example.com:5432,sni=any` | that name, whatever name its TLS has, or none |
 ///
 /// A rule without a port means 443. The canonical text always has the port; parsing and printing
 /// are inverse on it. Names are canonical (see [`HostName`]); a wildcard over a public suffix is
@@ -35,7 +37,19 @@ pub struct NetRule {
     target: NetTarget,
     port: u16,
     protocol: Protocol,
+    server_name: ServerName,
 }
+
+/// Which names TLS may carry to a destination that is listed by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ServerName {
+    /// A listed one, in clear.
+    Listed,
+    /// Any, none, or an encrypted one: what the host sees of a flow is its address alone.
+    Any,
+}
+words!(ServerName { Listed => "listed", Any => "any" });
 
 /// Where a rule leads.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -91,11 +105,34 @@ impl NetRule {
         self.protocol
     }
 
+    /// Which names its TLS may carry; where a rule leads to no name, that is never asked.
+    #[must_use]
+    pub const fn server_name(&self) -> ServerName {
+        self.server_name
+    }
+
+    /// The same rule with another demand on the names of TLS.
+    ///
+    /// # Errors
+    /// [`NetRuleError::IdleServerName`] for a rule to which a name has no meaning.
+    pub fn with_server_name(self, server_name: ServerName) -> Result<Self, NetRuleError> {
+        let by_name = matches!(self.target, NetTarget::Name(_) | NetTarget::Below(_));
+        match by_name && self.protocol == Protocol::Tcp {
+            true => Ok(Self { server_name, ..self }),
+            false => Err(NetRuleError::IdleServerName { rule: self.to_string() }),
+        }
+    }
+
     /// Whether every flow that `other` allows is allowed by this rule alone.
     ///
     /// Names and addresses are never compared: what a name resolves to is not known here.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
+        self.server_name >= other.server_name && self.leads_where(other)
+    }
+
+    /// Whether every destination of `other` is one of this rule.
+    fn leads_where(&self, other: &Self) -> bool {
         if (self.port, self.protocol) != (other.port, other.protocol) {
             return false;
         }
@@ -109,7 +146,19 @@ impl NetRule {
         }
     }
 
-    /// Whether the rule allows a flow to `name` at this port.
+    /// The rule that allows exactly what both allow; `None` if that is nothing.
+    pub(crate) fn meet(&self, other: &Self) -> Option<Self> {
+        let (inner, outer) = match (self.leads_where(other), other.leads_where(self)) {
+            (true, _) => (other, self),
+            (false, true) => (self, other),
+            // Of two destinations one holds the other, or they have none in common.
+            (false, false) => return None,
+        };
+        let server_name = inner.server_name.min(outer.server_name);
+        Some(Self { server_name, ..inner.clone() })
+    }
+
+    /// Whether the rule allows a flow to `name` at this port, if its TLS carries that name.
     #[must_use]
     pub fn allows_name(&self, name: &HostName, port: u16, protocol: Protocol) -> bool {
         (self.port, self.protocol) == (port, protocol)
@@ -154,9 +203,12 @@ impl fmt::Display for NetRule {
             NetTarget::HostLoopback => f.write_str("host")?,
         }
         write!(f, ":{}", self.port)?;
-        match self.protocol {
-            Protocol::Tcp => Ok(()),
-            Protocol::Udp => f.write_str("/udp"),
+        if self.protocol == Protocol::Udp {
+            f.write_str("/udp")?;
+        }
+        match self.server_name {
+            ServerName::Listed => Ok(()),
+            ServerName::Any => f.write_str(parse::ANY_SERVER_NAME),
         }
     }
 }

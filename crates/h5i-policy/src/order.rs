@@ -6,7 +6,7 @@ use crate::escape::Escaped;
 use crate::grant::Grant;
 use crate::net_rule::NetRule;
 use crate::resolved::{
-    EnvPolicy, ExportPolicy, FsPolicy, Limits, NetMode, NetPolicy, ResolvedPolicy,
+    EnvPolicy, ExportPolicy, FsPolicy, Limits, NetBudget, NetMode, NetPolicy, ResolvedPolicy,
 };
 use crate::units::budget;
 
@@ -140,12 +140,22 @@ impl Findings {
 
     fn net(&mut self, own: &NetPolicy, outer: &NetPolicy) {
         if own.mode > outer.mode {
-            self.add("net.mode", &own.mode, &outer.mode);
-        } else if own.mode == NetMode::Allow {
+            return self.add("net.mode", &own.mode, &outer.mode);
+        }
+        if own.mode == NetMode::Allow {
             for rule in &own.allow {
                 self.check("net.allow", outer.allows(rule), rule, &"not listed");
             }
         }
+        let NetBudget { bytes, connections, connections_per_second } = &own.budget;
+        let budget = &outer.budget;
+        self.budget("net.budget.bytes", bytes.as_ref(), budget.bytes.as_ref());
+        self.budget("net.budget.connections", connections.as_ref(), budget.connections.as_ref());
+        self.budget(
+            "net.budget.connections_per_second",
+            connections_per_second.as_ref(),
+            budget.connections_per_second.as_ref(),
+        );
     }
 
     fn env(&mut self, own: &EnvPolicy, outer: &EnvPolicy) {

@@ -7,7 +7,7 @@ use crate::cidr::Cidr;
 use crate::diff::diff;
 use crate::document::PolicyDocument;
 use crate::explain::explain;
-use crate::net_rule::{NetRule, Protocol};
+use crate::net_rule::{NetRule, Protocol, ServerName};
 use crate::provenance::Provenance;
 use crate::resolved::{FsPolicy, NetMode, NetPolicy, ResolvedPolicy};
 use crate::strategy::policy;
@@ -64,8 +64,18 @@ fn access(fs: &FsPolicy, path: &str) -> u8 {
     u8::from(!masked)
 }
 
+/// A flow: where to, and what names its TLS needs to be free to carry.
+type Flow = (&'static str, u16, Protocol, ServerName);
+
 /// Flows that tell the strategy's network rules apart.
-fn flows() -> Vec<(&'static str, u16, Protocol)> {
+fn flows() -> Vec<Flow> {
+    let named = |(to, port, protocol)| (to, port, protocol, ServerName::Listed);
+    let unnamed = |(to, port, protocol)| (to, port, protocol, ServerName::Any);
+    let all = destinations();
+    all.iter().copied().map(named).chain(all.iter().copied().map(unnamed)).collect()
+}
+
+fn destinations() -> Vec<(&'static str, u16, Protocol)> {
     let tcp = |to| (to, 443, Protocol::Tcp);
     vec![
         tcp("a.example.com"),
@@ -88,7 +98,7 @@ fn flows() -> Vec<(&'static str, u16, Protocol)> {
 }
 
 /// Whether a flow is allowed, by the definition of the modes and by nothing else.
-fn allows(net: &NetPolicy, (to, port, protocol): (&str, u16, Protocol)) -> bool {
+fn allows(net: &NetPolicy, (to, port, protocol, names): Flow) -> bool {
     let address = to.parse::<std::net::IpAddr>().ok();
     match net.mode {
         NetMode::None => false,
@@ -99,7 +109,10 @@ fn allows(net: &NetPolicy, (to, port, protocol): (&str, u16, Protocol)) -> bool 
         }
         NetMode::Allow => net.allow.iter().any(|rule| match address {
             Some(address) => rule.allows_address(address, port, protocol),
-            None => rule.allows_name(&to.parse().expect(to), port, protocol),
+            None => {
+                let named = rule.allows_name(&to.parse().expect(to), port, protocol);
+                named && (names == ServerName::Listed || rule.to_string().ends_with(",sni=any"))
+            }
         }),
     }
 }
@@ -271,6 +284,11 @@ fn each_word_is_the_same_in_json_and_in_documents() {
             assert_eq!(value.to_string(), *word);
         }
     }
+    fn check_words<T: Word + std::fmt::Display>() {
+        for (word, value) in T::WORDS {
+            assert_eq!(value.to_string(), *word);
+        }
+    }
     check::<crate::Tier>();
     check::<crate::Namespaces>();
     check::<crate::LandlockMode>();
@@ -279,6 +297,7 @@ fn each_word_is_the_same_in_json_and_in_documents() {
     check::<crate::RecordOutput>();
     check::<crate::GrantOrigin>();
     check::<crate::NetMode>();
+    check_words::<crate::ServerName>();
     check::<crate::Executables>();
     check::<crate::Reaction>();
     check::<crate::Via>();

@@ -30,13 +30,13 @@ pub enum Source {
         profile: String,
         /// The line, counted from 1.
         line: usize,
-        /// The group that brought it, without `@`.
-        group: Option<String>,
+        /// The group that brought it.
+        group: Option<GroupUse>,
     },
     /// The command line.
     CommandLine {
-        /// The group that brought it, without `@`.
-        group: Option<String>,
+        /// The group that brought it.
+        group: Option<GroupUse>,
     },
     /// Found on this host.
     Host,
@@ -45,6 +45,16 @@ pub enum Source {
         /// The other field.
         from: &'static str,
     },
+}
+
+/// A group of rules that was asked for by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GroupUse {
+    /// Its name, without `@`.
+    pub name: String,
+    /// Where the rule was found, if the group is one of the host's tools.
+    pub found: Option<String>,
 }
 
 impl Provenance {
@@ -97,11 +107,11 @@ impl fmt::Display for Source {
             }
             Self::Profile { document, profile, line, group, .. } => {
                 write!(f, "{}:{line}, profile {profile}", Escaped(document))?;
-                via(f, group.as_deref())
+                via(f, group.as_ref())
             }
             Self::CommandLine { group } => {
                 f.write_str("command line")?;
-                via(f, group.as_deref())
+                via(f, group.as_ref())
             }
             Self::Host => f.write_str("found on this host"),
             Self::Follows { from } => write!(f, "follows from {from}"),
@@ -109,9 +119,11 @@ impl fmt::Display for Source {
     }
 }
 
-fn via(f: &mut fmt::Formatter<'_>, group: Option<&str>) -> fmt::Result {
-    match group {
-        Some(group) => write!(f, ", group @{group}"),
+fn via(f: &mut fmt::Formatter<'_>, group: Option<&GroupUse>) -> fmt::Result {
+    let Some(GroupUse { name, found }) = group else { return Ok(()) };
+    write!(f, ", group @{name}")?;
+    match found {
+        Some(place) => write!(f, " of {}", Escaped(place)),
         None => Ok(()),
     }
 }

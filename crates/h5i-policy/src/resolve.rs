@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::document::error::{DocumentError, DocumentErrorKind};
 use crate::document::read::{ReadError, did_you_mean};
-use crate::document::setting::Setting;
+use crate::document::setting::{Setting, follows_net_mode};
 use crate::escape::Escaped;
 use crate::history::History;
 use crate::host_facts::HostFacts;
@@ -224,6 +224,9 @@ fn command_line(draft: &mut Draft<'_>, overrides: &Overrides) -> Result<(), Box<
                 allowed.map_err(|error| refusal("--set", at + 1, *error))?;
             }
         }
+    }
+    for (_, setting) in overrides.set.iter().filter(|(key, _)| follows_net_mode(key)) {
+        setting.apply(&mut draft.policy);
     }
     for (at, entry) in overrides.allow.iter().enumerate() {
         if draft.policy.net.mode == NetMode::None {

@@ -178,6 +178,24 @@ pub struct NetPolicy {
     pub mode: NetMode,
     /// What may be reached in mode `allow`; empty in every other mode.
     pub allow: BTreeSet<NetRule>,
+    /// What all flows of a session may use together.
+    pub budget: NetBudget,
+}
+
+/// What all flows of a session may use together; `None` is "no budget".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct NetBudget {
+    /// Bytes carried, in both directions.
+    #[serde(with = "budget")]
+    pub bytes: Option<Bytes>,
+    /// Connections.
+    #[serde(with = "budget::count")]
+    pub connections: Option<u32>,
+    /// Connections that begin within one second.
+    #[serde(with = "budget::count")]
+    pub connections_per_second: Option<u32>,
 }
 
 /// The kind of network.
@@ -271,7 +289,7 @@ words!(Executables { Refuse => "refuse", Flag => "flag", Allow => "allow" });
 
 impl Default for NetPolicy {
     fn default() -> Self {
-        Self { mode: NetMode::None, allow: BTreeSet::new() }
+        Self { mode: NetMode::None, allow: BTreeSet::new(), budget: NetBudget::default() }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::pattern::Pattern;
 use crate::react::{React, Reaction};
 use crate::resolved::{
     Combine, Debuggers, EnvPolicy, Executables, ExportPolicy, FsPolicy, GrantOrigin, LandlockMode,
-    Limits, Namespaces, NetMode, NetPolicy, ReadGrant, RecordOutput, ResolvedPolicy,
+    Limits, Namespaces, NetBudget, NetMode, NetPolicy, ReadGrant, RecordOutput, ResolvedPolicy,
 };
 use crate::tier::Tier;
 use crate::units::{Bytes, Millis};
@@ -81,8 +81,21 @@ fn net() -> impl Strategy<Value = NetPolicy> {
         "[2001:db8::/32]:443",
         "8.8.8.8:53/udp",
         "host:5432",
+        "a.example.com,sni=any",
+        "*.b.example.com,sni=any",
     ]);
-    (word::<NetMode>(), few(rules)).prop_map(|(mode, allow)| NetPolicy { mode, allow })
+    let budget = (prop::option::of(bytes()), count(), count()).prop_map(
+        |(bytes, connections, connections_per_second)| NetBudget {
+            bytes,
+            connections,
+            connections_per_second,
+        },
+    );
+    (word::<NetMode>(), few(rules), budget).prop_map(|(mode, allow, budget)| NetPolicy {
+        mode,
+        allow,
+        budget,
+    })
 }
 
 fn env() -> impl Strategy<Value = EnvPolicy> {

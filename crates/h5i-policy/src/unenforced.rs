@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::react::Reaction;
-use crate::resolved::{GrantOrigin, NetMode, ReadGrant, RecordOutput, ResolvedPolicy};
+use crate::resolved::{GrantOrigin, NetBudget, NetMode, ReadGrant, RecordOutput, ResolvedPolicy};
 use crate::tier::Tier;
 
 /// One field that this version can't enforce. A policy with such a field is refused at `create`,
@@ -58,6 +58,15 @@ const ROWS: &[Row] = &[
         },
         why: "needs a network that the host filters, which only tier supervised and stronger have",
         instead: "choose --tier supervised, or net.mode \"none\" or \"host\"",
+    },
+    Row {
+        field: "net.budget",
+        asks: |policy| {
+            let set = policy.net.budget != NetBudget::default();
+            (set && policy.net.mode == NetMode::Host).then(|| "a budget".to_owned())
+        },
+        why: "can't be enforced on the host's own network, where nothing counts",
+        instead: "leave it out, or choose net.mode \"allow\" or \"open\" at tier supervised",
     },
     Row {
         field: "fs.hide",
@@ -158,10 +167,14 @@ mod tests {
     #[test]
     fn each_row_is_found_by_its_own_field() {
         type Change = fn(&mut ResolvedPolicy);
-        let asks: [(&str, Change); 9] = [
+        let asks: [(&str, Change); 10] = [
             ("tier = \"container\"", |p| p.tier = Tier::Container),
             ("tier = \"microvm\"", |p| p.tier = Tier::Microvm),
             ("net.mode = \"open\"", |p| p.net.mode = NetMode::Open),
+            ("net.budget = a budget", |p| {
+                p.net.mode = NetMode::Host;
+                p.net.budget.connections = Some(1);
+            }),
             ("fs.hide = patterns, beside fs.read /opt", |p| {
                 p.fs.hide.insert("*.pem".parse().expect("pattern"));
                 let path = HostPath::new("/opt").expect("path");

@@ -15,6 +15,8 @@ pub(crate) mod sizes;
 
 /// Rounds; each takes every candidate once, so that a slow moment hits them all.
 const ROUNDS: usize = 101;
+/// Addresses that a box with a list may reach.
+const ADDRESSES: usize = 50;
 
 /// Prints the table.
 pub(crate) fn run(root: &Path) -> Result<u8> {
@@ -83,6 +85,12 @@ fn measure(h5i: &Path, scratch: &Path) -> Result<()> {
         let words = ["box", "create", layout, "--workspace", layout, "--tier", "process"];
         once(&in_box(&words), &state)?;
     }
+    let supervised = |name: &'static str| ["box", "create", name, "--tier", "supervised"];
+    once(&in_box(&supervised("gate")), &state)?;
+    let rules: Vec<String> = (1..=ADDRESSES).map(|n| format!("192.0.2.{n}:443")).collect();
+    let allowed = rules.iter().flat_map(|rule| ["--allow", rule.as_str()]);
+    let words: Vec<&str> = supervised("addresses").into_iter().chain(allowed).collect();
+    once(&in_box(&words), &state)?;
     let work = scratch.join("work");
     fs::create_dir_all(&work)?;
     let bubblewrap = bubblewrap(&work);
@@ -91,6 +99,8 @@ fn measure(h5i: &Path, scratch: &Path) -> Result<()> {
         ("bubblewrap", bubblewrap),
         ("h5i box run, checkout", in_box(&["box", "run", "checkout", "--", "true"])),
         ("h5i box run, overlay", in_box(&["box", "run", "overlay", "--", "true"])),
+        ("  supervised, network none", in_box(&["box", "run", "gate", "--", "true"])),
+        ("  supervised, 50 addresses", in_box(&["box", "run", "addresses", "--", "true"])),
     ]
     .map(|(name, command)| Candidate { name, command, times: Vec::new() });
     for _ in 0..ROUNDS {
@@ -98,7 +108,8 @@ fn measure(h5i: &Path, scratch: &Path) -> Result<()> {
             candidate.times.push(once(&candidate.command, &state)?);
         }
     }
-    once(&in_box(&["box", "rm", "--force", "checkout", "overlay"]), &state)?;
+    let all = ["box", "rm", "--force", "checkout", "overlay", "gate", "addresses"];
+    once(&in_box(&all), &state)?;
     print(&mut candidates);
     Ok(())
 }

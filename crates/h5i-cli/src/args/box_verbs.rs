@@ -8,7 +8,7 @@ use h5i_policy::{Millis, Tier};
 
 use super::Output;
 use super::apply::ApplyArgs;
-use super::making::{BaseArgs, LayoutArgs, PolicyArgs};
+use super::making::{BaseArgs, LayoutArgs, LearnArgs, PolicyArgs};
 use super::values::{Assignment, Lane, Since, duration, since, tier, variable};
 use crate::store::BoxName;
 
@@ -94,6 +94,9 @@ pub struct CreateArgs {
     /// What the box may do.
     #[command(flatten)]
     pub policy: PolicyArgs,
+    /// Whether to learn from it.
+    #[command(flatten)]
+    pub learn: LearnArgs,
     /// What the box is for, for the report
     #[arg(long, value_name = "TEXT")]
     pub purpose: Option<String>,

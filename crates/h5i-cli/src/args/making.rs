@@ -76,6 +76,14 @@ pub struct PolicyArgs {
     pub set: Vec<Assignment>,
 }
 
+/// Whether what the box asks for on the network is made into rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Args)]
+pub struct LearnArgs {
+    /// Say afterwards which rules would have been needed; tier supervised
+    #[arg(long, help_heading = "Policy")]
+    pub learn: bool,
+}
+
 /// `h5i run`.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct RunArgs {
@@ -88,6 +96,9 @@ pub struct RunArgs {
     /// What the box may do.
     #[command(flatten)]
     pub policy: PolicyArgs,
+    /// Whether to learn from it.
+    #[command(flatten)]
+    pub learn: LearnArgs,
     /// Keep the box, whatever happens
     #[arg(long, conflicts_with = "rm")]
     keep: bool,

@@ -15,6 +15,7 @@ pub(super) fn create(caller: &Caller, args: &CreateArgs) -> Result<Answer, Failu
         base: &args.base,
         workspace: args.layout.workspace,
         policy: &args.policy,
+        learn: args.learn,
         purpose: args.purpose.as_deref(),
     };
     let created = make(caller, &wish)?;
@@ -34,6 +35,10 @@ pub(super) fn create(caller: &Caller, args: &CreateArgs) -> Result<Answer, Failu
     answer = answer.note(headline(manifest, &created.policy));
     for note in notes_of(&created.notes) {
         answer = answer.note(note);
+    }
+    if args.learn.learn {
+        let accept = format!("h5i policy accept {}", manifest.name);
+        answer = answer.note(format!("learn    what its runs ask for: {accept}"));
     }
     Ok(answer.note(format!("run      h5i box run {} -- COMMAND", manifest.name)))
 }

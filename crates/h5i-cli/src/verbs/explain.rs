@@ -13,6 +13,8 @@ use crate::box_network::{Doors, GATE_WORDS, rules_words};
 use crate::box_plan;
 use crate::caller::Caller;
 use crate::failure::Failure;
+use crate::net_sources;
+use crate::shown::Shown;
 use crate::store::{Manifest, StoredBox, WorkspaceKind};
 
 /// A question, and the answer for one box.
@@ -42,6 +44,11 @@ pub(super) fn explain(caller: &Caller, args: &ExplainArgs) -> Result<Answer, Fai
         let rules = rules_words(&policy.net);
         writeln!(text, "The network is {GATE_WORDS}. It may reach {rules}.").ok();
     }
+    let sources = net_sources::told(&stored, &policy.net);
+    for (rule, source) in &sources {
+        let source = Shown::text(source.as_deref().unwrap_or("not written down")).to_string();
+        writeln!(text, "  {rule:<32} {source}").ok();
+    }
     let steps = steps(caller, &stored, &manifest, &policy)?;
     if !steps.is_empty() {
         text.push_str("\nThe steps of a session, in order:\n");
@@ -53,7 +60,9 @@ pub(super) fn explain(caller: &Caller, args: &ExplainArgs) -> Result<Answer, Fai
         answers.iter().map(|a| json!({ "question": a.question, "answer": a.answer })).collect();
     let steps: Vec<_> =
         steps.into_iter().map(|(step, reason)| json!({ "step": step, "reason": reason })).collect();
-    let data = json!({ "name": manifest.name, "answers": answers, "workspace": { "kind": manifest.workspace, "reason": manifest.workspace_reason }, "steps": steps });
+    let reach: Vec<_> =
+        sources.into_iter().map(|(rule, source)| json!({ "rule": rule, "from": source })).collect();
+    let data = json!({ "name": manifest.name, "reach": reach, "answers": answers, "workspace": { "kind": manifest.workspace, "reason": manifest.workspace_reason }, "steps": steps });
     Answer::new(data, text)
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 
-use h5i_export::{Event, Lane, Record, Timestamp};
+use h5i_export::{ByteText, Event, Lane, Record, Timestamp};
 use serde_json::Value;
 
 use super::{Answer, Reader, find};
@@ -147,7 +147,7 @@ fn words(event: &Event) -> String {
             let unseen = if *unseen { ", before it was seen as what it asked for" } else { "" };
             format!("pid {pid} ended: {how} after {wall_ms} ms{unseen}")
         }
-        Event::FlowStart { flow, protocol, address, port, names, rules } => {
+        Event::FlowStart { flow, protocol, address, port, names, rules, pid, program } => {
             let names =
                 if names.is_empty() { String::new() } else { format!("{} at ", names.join(", ")) };
             let rules = match rules.as_slice() {
@@ -155,11 +155,23 @@ fn words(event: &Event) -> String {
                 rules => format!("by {}", rules.join(", ")),
             };
             let to = format!("{names}{} ({rules})", place(protocol, address, Some(*port)));
-            format!("flow {flow} to {}", Shown::text(&to))
+            format!("flow {flow} to {}{}", Shown::text(&to), opener(*pid, program.as_ref()))
         }
-        Event::FlowEnd { flow, named, sent, received, duration_ms, verdict, reason, .. } => {
+        Event::FlowEnd {
+            flow,
+            named,
+            sent,
+            received,
+            duration_ms,
+            verdict,
+            reason,
+            used,
+            allowed,
+            ..
+        } => {
             let named = named.as_ref().map_or_else(String::new, |name| format!(", named {name}"));
-            let why = reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+            let spent = spent(*used, *allowed);
+            let why = reason.as_ref().map_or_else(String::new, |why| format!(": {why}{spent}"));
             let text = format!(
                 "flow {flow} ended: {}{why}; {sent} bytes out, {received} bytes in, \
                  {duration_ms} ms{named}",
@@ -167,9 +179,11 @@ fn words(event: &Event) -> String {
             );
             Shown::text(&text).to_string()
         }
-        Event::RefusedFlow { protocol, address, port, reason } => {
+        Event::RefusedFlow { protocol, address, port, reason, pid, program, used, allowed } => {
             let to = place(protocol, address.as_deref().unwrap_or("the relay"), *port);
-            format!("refused a flow to {}: {}", Shown::text(&to), Shown::text(reason))
+            let spent = spent(*used, *allowed);
+            let by = opener(*pid, program.as_ref());
+            format!("refused a flow to {}: {}{spent}{by}", Shown::text(&to), Shown::text(reason))
         }
         Event::RefusedAddress { protocol, address, port, count } => {
             let to = place(protocol, address.as_deref().unwrap_or("others"), *port);
@@ -214,6 +228,18 @@ fn words(event: &Event) -> String {
         Event::Note { text } => format!("note: {text}"),
         _ => "something that this version does not know".to_owned(),
     }
+}
+
+/// `, by /usr/bin/curl, pid 7`, where it is known.
+fn opener(pid: Option<u32>, program: Option<&ByteText>) -> String {
+    let Some(pid) = pid else { return String::new() };
+    let program = program.map_or_else(|| "a program that was gone".to_owned(), ToString::to_string);
+    format!(", by {program}, pid {pid}")
+}
+
+/// ` (11 of 10)`, where a budget stopped something.
+fn spent(used: Option<u64>, allowed: Option<u64>) -> String {
+    used.zip(allowed).map_or_else(String::new, |(used, allowed)| format!(" ({used} of {allowed})"))
 }
 
 /// `192.0.2.1:443`, `[2001:db8::1]:443/udp`, `192.0.2.1 icmp`.

@@ -15,7 +15,9 @@ use crate::caller::Caller;
 use crate::changes::{Changes, changes_of};
 use crate::creation::{Created, Wish, create};
 use crate::failure::{Failure, Kind};
+use crate::learn::{Learned, learned};
 use crate::running::{Capture, Errand, run as execute, spawn_exit_code};
+use crate::shown::Shown;
 use crate::store::{BoxName, Retain, random_hex};
 
 pub(super) fn run(caller: &Caller, args: &RunArgs) -> Result<Answer, Refusal> {
@@ -25,6 +27,7 @@ pub(super) fn run(caller: &Caller, args: &RunArgs) -> Result<Answer, Refusal> {
         base: &args.base,
         workspace: args.layout.workspace,
         policy: &args.policy,
+        learn: args.learn,
         purpose: args.purpose.as_deref(),
     };
     let created = create(caller, &wish).map_err(|failure| Refusal { failure, code: Some(125) })?;
@@ -63,10 +66,15 @@ pub(super) fn run(caller: &Caller, args: &RunArgs) -> Result<Answer, Refusal> {
     if let Some(error) = &finished.undelivered {
         notes.push_str(&undelivered(error));
     }
+    let learned = match args.learn.learn {
+        true => Some(learned(&created.stored, &created.policy.net)?),
+        false => None,
+    };
+    let has_learned = learned.as_ref().is_some_and(|learned| !learned.is_empty());
     let kept = match args.after() {
         After::Keep => true,
         After::Remove => false,
-        After::Judge => !finished.outcome.success() || !changes.is_empty(),
+        After::Judge => !finished.outcome.success() || !changes.is_empty() || has_learned,
     };
     if let Some(ran) = ran(&finished) {
         let where_to_look =
@@ -77,6 +85,10 @@ pub(super) fn run(caller: &Caller, args: &RunArgs) -> Result<Answer, Refusal> {
     notes.push_str(&refusals(&finished.refused));
     notes.push_str(&network_refusals(&finished));
     let mut data = run_data(&created.manifest, &finished);
+    if let Some(learned) = &learned {
+        notes.push_str(&lesson(learned, &created, kept));
+        data["learned"] = learned.data(&created.manifest.profile);
+    }
     data["changed"] = changes.files();
     data["kept"] = json!(kept);
     notes.push_str(&settle(caller, created, kept)?);
@@ -93,6 +105,30 @@ fn settle(caller: &Caller, created: Created, kept: bool) -> Result<String, Failu
     }
     caller.store.remove_locked(&created.stored, created.lock, Retain::Receipt)?;
     Ok(format!("removed  box {name}; its receipt is in the archive\n"))
+}
+
+/// The rules that would have been needed, ready to paste.
+fn lesson(learned: &Learned, created: &Created, kept: bool) -> String {
+    let mut text = match learned.rules.len() {
+        0 => "learned  no rule would have been needed\n".to_owned(),
+        1 => "learned  1 rule would have been needed\n".to_owned(),
+        n => format!("learned  {n} rules would have been needed\n"),
+    };
+    for beyond in &learned.beyond {
+        text.push_str(&format!("         no rule can allow {}\n", Shown::text(beyond)));
+    }
+    if learned.is_empty() {
+        return text;
+    }
+    text.push_str(&format!(
+        "\n{}\n\n{}\n",
+        learned.options(),
+        learned.toml(&created.manifest.profile)
+    ));
+    if kept {
+        text.push_str(&format!("accept   h5i policy accept {}\n", created.manifest.name));
+    }
+    text
 }
 
 fn changed_line(changes: &Changes, name: &BoxName) -> String {

@@ -1,19 +1,26 @@
 //! `h5i policy show|check|digest|diff`
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
-use h5i_policy::{diff as differences, explain, unenforced};
+use h5i_export::Digest;
+use h5i_policy::{Layer, Origin, Overrides, Trust, diff as differences, explain, unenforced};
 use serde_json::{Value, json};
 
 use super::run::frozen_policy;
 use super::{Answer, find};
-use crate::args::{BaseArgs, CheckArgs, PolicyArgs, PolicyDiffArgs, ProfileArgs};
+use crate::args::{BaseArgs, CheckArgs, LearnArgs, PolicyArgs, PolicyDiffArgs, ProfileArgs};
+use crate::box_plan::check_enforceable;
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::policy_source::{
-    REPOSITORY_DOCUMENT, Sourced, parse, read_document, source_policy, user_document,
+    DEFAULT_PROFILE, Grounds, REPOSITORY_DOCUMENT, Sourced, parse, read_document, source_policy,
+    user_document,
 };
-use crate::workspace::DiscoverError;
+use crate::trust::TrustList;
+use crate::workspace::{DiscoverError, HostRepository};
 
 pub(super) fn show(caller: &Caller, args: &ProfileArgs) -> Result<Answer, Failure> {
     let sourced = sourced(caller, &args.policy)?;
@@ -43,27 +50,29 @@ pub(super) fn digest(caller: &Caller, args: &ProfileArgs) -> Result<Answer, Fail
     Answer::new(data, format!("{digest}\n"))
 }
 
-/// Checks documents; without names the user's and, from the base, the repository's.
+/// Checks documents, and that each of their profiles could be had by a box; without names the user's
+/// and, from the base, the repository's.
 pub(super) fn check(caller: &Caller, args: &CheckArgs) -> Result<Answer, Failure> {
     let mut checked = Vec::new();
+    let repository = match caller.repository() {
+        Ok(repository) => Some(repository),
+        Err(DiscoverError::NotFound { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let base = repository
+        .as_ref()
+        .filter(|_| args.files.is_empty())
+        .map(|repository| repository.pin(&BaseArgs::default().spec()))
+        .transpose()?;
+    let grounds = Grounds::of(caller, repository.as_ref().zip(base.as_ref()))?;
     if args.files.is_empty() {
-        let path = user_document(caller);
-        if let Some(bytes) = read_document(&path)? {
-            parse(&path.to_string_lossy(), &bytes)?;
-            checked.push(path.display().to_string());
-        }
-        match caller.repository() {
-            Ok(repository) => {
-                let base = repository.pin(&BaseArgs::default().spec())?;
-                let before = checked.len();
-                let layers = crate::policy_source::layers(caller, Some((&repository, &base)))?;
-                if layers.len() > before + 1 {
-                    checked.push(format!("{REPOSITORY_DOCUMENT} of {}", base.described));
-                }
-            }
-            Err(DiscoverError::NotFound { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
+        let described = base.as_ref().map_or("", |base| base.described.as_str());
+        let named = |layer: &Layer| match layer.origin {
+            Origin::Repository(_) => format!("{REPOSITORY_DOCUMENT} of {described}"),
+            _ => layer.document.source_name().to_owned(),
+        };
+        checked.extend(grounds.layers.iter().skip(1).map(named));
+        check_profiles(&grounds, &grounds.layers)?;
     }
     for file in &args.files {
         let path = caller.directory.join(file);
@@ -72,7 +81,22 @@ pub(super) fn check(caller: &Caller, args: &CheckArgs) -> Result<Answer, Failure
             return Err(Failure::told(Kind::NotFound, message)
                 .hint("h5i policy check without a name looks at the user's and the repository's"));
         };
-        parse(&file.to_string_lossy(), &bytes)?;
+        let document = parse(&file.to_string_lossy(), &bytes)?;
+        let own = repository.as_ref().filter(|r| is_document_of(r, &path));
+        let layers = match own {
+            Some(repository) => {
+                let trusted = TrustList::read(&caller.surroundings.config_dir)?;
+                let trust = match trusted.has(repository, &Digest::of(&bytes)) {
+                    true => Trust::Trusted,
+                    false => Trust::TightenOnly,
+                };
+                let mut layers = grounds.layers.clone();
+                layers.push(Layer::repository(document, trust));
+                layers
+            }
+            None => vec![Layer::built_in(), Layer::user(document)],
+        };
+        check_profiles(&grounds, &layers)?;
         checked.push(file.display().to_string());
     }
     let mut text = String::new();
@@ -87,6 +111,26 @@ pub(super) fn check(caller: &Caller, args: &CheckArgs) -> Result<Answer, Failure
     let user = user_document(caller);
     let user = crate::shown::Shown::path(&user);
     Ok(answer.note(format!("no document to check: no {user}, no {REPOSITORY_DOCUMENT} of HEAD")))
+}
+
+/// Refuses what `create` would refuse of the profiles that these documents write, and of `default`.
+fn check_profiles(grounds: &Grounds, layers: &[Layer]) -> Result<(), Failure> {
+    let written = layers.iter().skip(1).flat_map(|layer| layer.document.profile_names());
+    let profiles: BTreeSet<&str> = written.chain([DEFAULT_PROFILE]).collect();
+    for profile in profiles {
+        let resolved = grounds.resolve(layers, profile, Overrides::new())?;
+        check_enforceable(&resolved.policy)
+            .map_err(|failure| failure.detail("profile", profile))?;
+    }
+    Ok(())
+}
+
+/// Whether a file is the document of the repository's working tree.
+fn is_document_of(repository: &HostRepository, path: &Path) -> bool {
+    let Some(workdir) = repository.workdir() else { return false };
+    let id = |path: &Path| std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()));
+    let own = id(&workdir.join(REPOSITORY_DOCUMENT));
+    own.is_some() && own == id(path)
 }
 
 /// How a box's frozen policy differs from what its profile resolves to now.
@@ -119,9 +163,11 @@ fn sourced(caller: &Caller, args: &PolicyArgs) -> Result<Sourced, Failure> {
     match caller.repository() {
         Ok(repository) => {
             let base = repository.pin(&BaseArgs::default().spec())?;
-            source_policy(caller, Some((&repository, &base)), args)
+            source_policy(caller, Some((&repository, &base)), args, LearnArgs::default())
         }
-        Err(DiscoverError::NotFound { .. }) => source_policy(caller, None, args),
+        Err(DiscoverError::NotFound { .. }) => {
+            source_policy(caller, None, args, LearnArgs::default())
+        }
         Err(error) => Err(error.into()),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::apply_asks::{read_all, terminal};
+use crate::at_terminal::{read_all, terminal};
 use crate::stand::Stand;
 
 #[test]

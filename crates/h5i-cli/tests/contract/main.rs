@@ -6,6 +6,7 @@ mod apply;
 mod apply_asks;
 mod apply_refusals;
 mod archive;
+mod at_terminal;
 #[macro_use]
 #[path = "../support/back_ends.rs"]
 mod back_ends;
@@ -39,6 +40,7 @@ mod shapes;
 mod stand;
 #[path = "../support/mod.rs"]
 mod support;
+mod trusting;
 mod unreachable_objects;
 mod verbs_json;
 mod wrong_words;

@@ -127,6 +127,8 @@ pub(crate) struct RanFlow {
     pub(crate) port: u16,
     pub(crate) names: Vec<String>,
     pub(crate) rules: Vec<String>,
+    pub(crate) pid: Option<u32>,
+    pub(crate) program: Option<String>,
     pub(crate) named: Option<String>,
     pub(crate) sent: u64,
     pub(crate) received: u64,
@@ -192,9 +194,18 @@ pub(crate) struct RefusedKind {
     pub(crate) count: u64,
 }
 
+/// A rule of the network and where it came from.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Reach {
+    pub(crate) rule: String,
+    pub(crate) from: Option<String>,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Explained {
+    pub(crate) reach: Vec<Reach>,
     pub(crate) name: String,
     pub(crate) answers: Vec<Answered>,
     pub(crate) workspace: WorkspaceLaid,

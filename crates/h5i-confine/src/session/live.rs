@@ -55,9 +55,11 @@ impl SessionHandle {
         let roots = self.roots()?;
         let members = roots.members();
         let found = members.into_iter().find(|m| processes::inside(m.pid) == Some(pid))?;
-        if found.kept.is_some() {
-            return found.kept;
-        }
+        found.kept.or_else(|| self.only_unkept())
+    }
+
+    /// The run that has no keeper, where there is one only.
+    pub(super) fn only_unkept(&self) -> Option<u64> {
         let state = self.shared.state();
         let mut unkept = state.runs.iter().filter(|(_, run)| !run.kept && run.end.is_none());
         unkept.next().map(|(run, _)| *run).filter(|_| unkept.next().is_none())
@@ -84,7 +86,7 @@ impl SessionHandle {
         self.roots().map_or(0, |roots| signal_all(&roots, Signal::TERM))
     }
 
-    fn roots(&self) -> Option<Roots> {
+    pub(super) fn roots(&self) -> Option<Roots> {
         let state = self.shared.state();
         if state.over {
             return None;

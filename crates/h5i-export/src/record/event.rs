@@ -164,6 +164,13 @@ pub enum Event {
         names: Vec<String>,
         /// The rules that allow it; empty where the network is open.
         rules: Vec<String>,
+        /// The process that opened it, by its id in the box, where that is known: of several that
+        /// share the connection, the one that the others descend from.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pid: Option<u32>,
+        /// Its executable.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        program: Option<ByteText>,
     },
     /// A flow that was let out is over.
     FlowEnd {
@@ -186,6 +193,12 @@ pub enum Event {
         /// Why the host could not connect, as an errno.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         errno: Option<i32>,
+        /// How much of a budget was used, where one ended it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        used: Option<u64>,
+        /// What the budget allowed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        allowed: Option<u64>,
     },
     /// A connection was closed before anything was carried.
     RefusedFlow {
@@ -199,6 +212,19 @@ pub enum Event {
         port: Option<u16>,
         /// Why.
         reason: String,
+        /// The process that opened it, by its id in the box, where that is known: of several that
+        /// share the connection, the one that the others descend from.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pid: Option<u32>,
+        /// Its executable.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        program: Option<ByteText>,
+        /// How much of a budget was used, where one refused it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        used: Option<u64>,
+        /// What the budget allowed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        allowed: Option<u64>,
     },
     /// Packets to a destination that no rule lists were refused: the first one, or how many came
     /// since the last record of it.

@@ -24,7 +24,7 @@ pub(super) fn carried(records: &[Record]) -> Vec<Phrase> {
     let mut open: BTreeMap<u64, Destination<'_>> = BTreeMap::new();
     for record in records {
         match &record.event {
-            Event::FlowStart { flow, protocol, address, port, names, rules } => {
+            Event::FlowStart { flow, protocol, address, port, names, rules, .. } => {
                 let to = (&names[..], place(protocol, address, Some(*port)), &rules[..]);
                 all.entry(to.clone()).or_default().times += 1;
                 open.insert(*flow, to);
@@ -90,7 +90,7 @@ pub(super) fn refused(records: &[Record]) -> Vec<Phrase> {
                 let address = address.as_deref().unwrap_or("others");
                 *places.entry(place(protocol, address, *port)).or_default() += count;
             }
-            Event::RefusedFlow { protocol, address, port, reason } => {
+            Event::RefusedFlow { protocol, address, port, reason, .. } => {
                 let address = address.as_deref().unwrap_or("the relay");
                 *closed.entry((place(protocol, address, *port), reason)).or_default() += 1;
             }

@@ -128,6 +128,8 @@ fn the_network_is_told_destination_by_destination() {
         port: 443,
         names: vec![name.into()],
         rules: vec![format!("{name}:443")],
+        pid: None,
+        program: None,
     };
     let ended = |flow, verdict, reason: Option<&str>| Event::FlowEnd {
         flow,
@@ -138,6 +140,8 @@ fn the_network_is_told_destination_by_destination() {
         verdict,
         reason: reason.map(str::to_owned),
         errno: None,
+        used: None,
+        allowed: None,
     };
     let address = |count| Event::RefusedAddress {
         protocol: "tcp".into(),

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use h5i_policy::{HostName, Protocol};
+use h5i_policy::{HostName, Protocol, ServerName};
 
 use super::first::{self, First};
 use super::hello;
@@ -35,6 +35,8 @@ pub(super) struct Flow {
     watch: Watch,
     answer: Option<Answer>,
     name: Option<HostName>,
+    /// What its rule must allow of the name in its TLS.
+    needs: ServerName,
 }
 
 /// How far the host's connection is.
@@ -112,6 +114,7 @@ impl Flow {
             watch,
             answer: None,
             name: None,
+            needs: ServerName::Listed,
         }
     }
 
@@ -142,7 +145,8 @@ impl Flow {
 
     /// Whether the rules of now allow what it does.
     pub(super) fn holds(&self, table: &Table) -> bool {
-        table.still(self.destination, Protocol::Tcp, self.permit.basis(), self.name.as_ref())
+        let named = (self.name.as_ref(), self.needs);
+        table.still(self.destination, Protocol::Tcp, self.permit.basis(), named)
     }
 
     /// The record of its end.
@@ -286,12 +290,17 @@ impl Flow {
             First::Refused(refusal) => Err(refusal.into()),
             First::Tls(hello) => {
                 self.name.clone_from(&hello.name);
-                if hello.encrypted {
-                    return Err(Refusal::EncryptedHello.into());
-                }
-                let name = hello.name.ok_or(Refusal::NoServerName)?;
-                if !allows(&self.permit, &name) {
-                    return Err(Refusal::OtherName.into());
+                let named = match &hello.name {
+                    _ if hello.encrypted => Err(Refusal::EncryptedHello),
+                    None => Err(Refusal::NoServerName),
+                    Some(name) if !allows(&self.permit, name) => Err(Refusal::OtherName),
+                    Some(_) => Ok(()),
+                };
+                if let Err(refusal) = named {
+                    if self.permit.server_name() == ServerName::Listed {
+                        return Err(refusal.into());
+                    }
+                    self.needs = ServerName::Any;
                 }
                 *self.up.held() = seen;
                 self.watch = Watch::Pass;

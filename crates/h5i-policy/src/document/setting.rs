@@ -2,18 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use super::error::ValueError;
-use super::read::{Item, Read};
+use toml::de::DeValue;
+
+use super::error::{DocumentErrorKind, ValueError};
+use super::read::{Item, Read, ReadError, did_you_mean};
 use crate::env_name::{is_env_name, is_never_passed};
 use crate::grant::Grant;
 use crate::history::History;
 use crate::host_path::HostPath;
-use crate::net_rule::NetRule;
+use crate::net_rule::{NetRule, ServerName};
 use crate::pattern::Pattern;
 use crate::react::{React, Reaction};
 use crate::resolved::{
-    Combine, Debuggers, Executables, GrantOrigin, LandlockMode, Namespaces, NetMode, ReadGrant,
-    RecordOutput, ResolvedPolicy,
+    Combine, Debuggers, Executables, GrantOrigin, LandlockMode, Namespaces, NetBudget, NetMode,
+    ReadGrant, RecordOutput, ResolvedPolicy,
 };
 use crate::tier::Tier;
 use crate::units::{Bytes, Millis};
@@ -83,6 +85,9 @@ pub(crate) const FIELDS: &[Field] = &[
     Field { key: "fs.hide", read: |item| item.list(Item::parsed).map(Setting::FsHide) },
     Field { key: "net.mode", read: |item| item.word().map(Setting::NetMode) },
     Field { key: "net.allow", read: |item| item.list(allow_entry).map(Setting::NetAllow) },
+    Field { key: "net.budget.bytes", read: |item| Ok(Setting::Size(|p| &mut p.net.budget.bytes, item.budget()?)) },
+    Field { key: "net.budget.connections", read: |item| Ok(Setting::Count(|p| &mut p.net.budget.connections, item.count_budget(u32::MAX)?)) },
+    Field { key: "net.budget.connections_per_second", read: |item| Ok(Setting::Count(|p| &mut p.net.budget.connections_per_second, item.count_budget(u32::MAX)?)) },
     Field { key: "env.pass", read: |item| item.list(passed_name).map(Setting::EnvPass) },
     Field { key: "limits.wall", read: |item| Ok(Setting::Time(|p| &mut p.limits.wall, item.budget()?)) },
     Field { key: "limits.cpu", read: |item| Ok(Setting::Time(|p| &mut p.limits.cpu, item.budget()?)) },
@@ -147,6 +152,10 @@ impl Setting {
                 if mode != NetMode::Allow {
                     policy.net.allow.clear();
                 }
+                // Nothing counts what goes over the host's own network.
+                if mode == NetMode::Host {
+                    policy.net.budget = NetBudget::default();
+                }
             }
             Self::NetAllow(_) => {}
             Self::EnvPass(names) => policy.env.pass = names,
@@ -184,8 +193,17 @@ fn passed_name(item: &Item<'_>) -> Read<String> {
     Ok(name.to_owned())
 }
 
-/// A rule or a group.
+/// Whether a setting of this key comes after the mode of the network, wherever it stands: the mode
+/// takes away what has no meaning beside it.
+pub(crate) fn follows_net_mode(key: &str) -> bool {
+    key.starts_with("net.budget.")
+}
+
+/// A rule, a group, or `{ rule = "…", sni = "any" }`.
 pub(crate) fn allow_entry(item: &Item<'_>) -> Read<AllowEntry> {
+    if matches!(item.value, DeValue::Table(_)) {
+        return rule(item).map(AllowEntry::Rule);
+    }
     match item.text()?.strip_prefix('@') {
         Some(name) if super::is_name(name) => {
             let (at, to) = (item.span.start, item.span.end);
@@ -193,5 +211,40 @@ pub(crate) fn allow_entry(item: &Item<'_>) -> Read<AllowEntry> {
         }
         Some(_) => Err(item.refused(ValueError::Name)),
         None => item.parsed().map(AllowEntry::Rule),
+    }
+}
+
+/// A rule, by its text or as a table.
+pub(crate) fn rule(item: &Item<'_>) -> Read<NetRule> {
+    if !matches!(item.value, DeValue::Table(_)) {
+        return item.parsed();
+    }
+    let (mut rule, mut server_name) = (None::<NetRule>, ServerName::Listed);
+    for (key, value) in item.table()? {
+        let (name, span) = (key.get_ref().as_ref(), value.span());
+        let at = |key: &str| Item {
+            key: format!("net.allow.{key}"),
+            span: span.clone(),
+            value: value.get_ref(),
+        };
+        match name {
+            "rule" => rule = Some(at(name).parsed()?),
+            "sni" => server_name = at(name).word()?,
+            _ => {
+                let suggestion = did_you_mean(name, ["rule", "sni"]);
+                let kind = DocumentErrorKind::UnknownKey {
+                    key: name.to_owned(),
+                    section: "an entry of net.allow".to_owned(),
+                };
+                return Err(ReadError::new(key.span(), kind).suggesting(suggestion));
+            }
+        }
+    }
+    let Some(rule) = rule else {
+        return Err(item.wrong_type("a rule, a group, or a table with `rule`"));
+    };
+    match server_name {
+        ServerName::Listed => Ok(rule),
+        any => rule.with_server_name(any).map_err(|error| item.refused(error)),
     }
 }

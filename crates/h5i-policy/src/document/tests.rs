@@ -34,7 +34,10 @@ fs.read = ["/opt/sdk"]
 fs.write = ["/srv/data/"]
 fs.hide = ["**/.env", "secrets/**"]
 net.mode = "allow"
-net.allow = ["@npm", "api.example.com:443", "host:5432"]
+net.allow = ["@npm", "api.example.com:443", { rule = "db.example.com", sni = "any" }]
+net.budget.bytes = "1GiB"
+net.budget.connections = 1000
+net.budget.connections_per_second = "none"
 env.pass = ["LANG"]
 env.set = { CI = "1", EMPTY = "" }
 limits.wall = "2h"

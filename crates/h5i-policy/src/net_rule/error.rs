@@ -11,6 +11,18 @@ pub enum NetRuleError {
     /// Nothing.
     #[error("a network rule must not be empty")]
     Empty,
+    /// What follows a comma is not `sni=any`.
+    #[error("rule \"{}\" has something other than `sni=any` after its comma", Escaped(rule))]
+    Option {
+        /// The rule as written.
+        rule: String,
+    },
+    /// A word about the names of TLS, where no name is asked for.
+    #[error("`sni` has no meaning in rule \"{}\", which allows no TLS by name", Escaped(rule))]
+    IdleServerName {
+        /// The rule without the word.
+        rule: String,
+    },
     /// It has a scheme or a path.
     #[error("rule \"{}\" is a URL, not a host", Escaped(rule))]
     Url {
@@ -95,6 +107,8 @@ impl NetRuleError {
     pub fn hint(&self) -> String {
         match self {
             Self::Empty => "write host, host:port, *.domain, an address range or host:PORT".into(),
+            Self::Option { .. } => "write host:port,sni=any".into(),
+            Self::IdleServerName { .. } => "leave `sni` out".into(),
             Self::Url { rule } => {
                 let host = rule.split_once("://").map_or(rule.as_str(), |(_, rest)| rest);
                 let host = host.split(['/', '?', '#']).next().unwrap_or_default();

@@ -1,12 +1,26 @@
 //! The grammar of a rule.
 
-use super::{NetRule, NetRuleError, NetTarget, Protocol};
+use super::{NetRule, NetRuleError, NetTarget, Protocol, ServerName};
 use crate::cidr::{Cidr, CidrError};
 use crate::host_name::HostName;
 use crate::public_suffix::is_public_suffix;
 
+/// What a rule ends with whose TLS may carry any name.
+pub(super) const ANY_SERVER_NAME: &str = ",sni=any";
+
 pub(super) fn rule(text: &str) -> Result<NetRule, NetRuleError> {
+    if let Some(plain) = text.strip_suffix(ANY_SERVER_NAME) {
+        return plain_rule(plain)?.with_server_name(ServerName::Any);
+    }
+    plain_rule(text)
+}
+
+/// A rule without a word about TLS.
+fn plain_rule(text: &str) -> Result<NetRule, NetRuleError> {
     let rule = || text.to_owned();
+    if text.contains(',') {
+        return Err(NetRuleError::Option { rule: rule() });
+    }
     if text.is_empty() {
         return Err(NetRuleError::Empty);
     }
@@ -33,7 +47,7 @@ pub(super) fn rule(text: &str) -> Result<NetRule, NetRuleError> {
         ),
         Written::Name(name) => named(text, name, port_given.is_some())?,
     };
-    Ok(NetRule { target, port, protocol })
+    Ok(NetRule { target, port, protocol, server_name: ServerName::Listed })
 }
 
 /// A rule cut into its parts, none of them checked.

@@ -27,6 +27,8 @@ fn rules_have_one_canonical_text() {
         ("host:53/udp", "host:53/udp"),
         ("intranet:80", "intranet:80"),
         ("host.example.com", "host.example.com:443"),
+        ("DB.example.com,sni=any", "db.example.com:443,sni=any"),
+        ("*.example.com:5432,sni=any", "*.example.com:5432,sni=any"),
     ] {
         assert_eq!(rule(written).to_string(), canonical, "{written}");
         assert_eq!(rule(canonical), rule(written), "{written}");
@@ -50,6 +52,16 @@ fn what_is_not_a_rule_is_refused_by_its_reason() {
     for text in ["*.com", "*.COM.", "*.co.uk", "*.com.au:80", "*.github.io"] {
         assert!(matches!(refused(text), E::PublicSuffix { .. }), "{text}");
     }
+    for text in ["a.example,sni=none", "a.example,", "a.example,sni=any,x", "a.example, sni=any"] {
+        assert!(matches!(refused(text), E::Option { .. }), "{text}");
+    }
+    for text in ["192.0.2.7,sni=any", "host:80,sni=any", "a.example:53/udp,sni=any"] {
+        assert!(matches!(refused(text), E::IdleServerName { .. }), "{text}");
+    }
+    assert!(matches!(
+        refused("a.example,sni=any,sni=any"),
+        E::Option { .. } | E::IdleServerName { .. }
+    ));
     assert!(matches!(refused("host"), E::HostWithoutPort { .. }));
     for text in ["localhost", "LOCALHOST:80", "a.localhost:3000"] {
         assert!(matches!(refused(text), E::Localhost { .. }), "{text}");

@@ -7,12 +7,12 @@ use super::chain::Step;
 use crate::document::Placed;
 use crate::document::error::DocumentErrorKind;
 use crate::document::read::{MOST_ENTRIES, Read, ReadError, did_you_mean};
-use crate::document::setting::{AllowEntry, Setting};
+use crate::document::setting::{AllowEntry, Setting, follows_net_mode};
 use crate::host_facts::HostFacts;
 use crate::layer::Layer;
 use crate::net_rule::NetRule;
 use crate::order::Loosening;
-use crate::provenance::{Provenance, Source};
+use crate::provenance::{GroupUse, Provenance, Source};
 use crate::resolved::{NetMode, ResolvedPolicy};
 
 /// A policy while its layers are set; `fs.read` holds only what documents name.
@@ -36,7 +36,10 @@ impl<'a> Draft<'a> {
             placed.setting.apply(&mut self.policy);
             self.provenance.replace(&placed.key, source(step, placed));
         }
-        // Rules come after the mode, wherever they stand in the document.
+        // Budgets and rules come after the mode, wherever they stand in the document.
+        for placed in step.profile.settings.iter().filter(|p| follows_net_mode(&p.key)) {
+            placed.setting.apply(&mut self.policy);
+        }
         for placed in &step.profile.settings {
             let Setting::NetAllow(entries) = &placed.setting else { continue };
             self.policy.net.allow.clear();
@@ -89,23 +92,21 @@ impl<'a> Draft<'a> {
         by: Option<(&Step<'_>, &Placed)>,
         span: Range<usize>,
     ) -> Read<()> {
-        let (rules, name) = match entry {
-            AllowEntry::Rule(rule) => (vec![rule.clone()], None),
-            AllowEntry::Group { name, .. } => {
-                (self.group(name, by, span.clone())?, Some(name.clone()))
-            }
+        let rules = match entry {
+            AllowEntry::Rule(rule) => vec![(rule.clone(), None)],
+            AllowEntry::Group { name, .. } => self.group(name, by, span.clone())?,
         };
         // Rules are compared with each other, so groups must not multiply them without bound.
         if self.policy.net.allow.len() + rules.len() > MOST_ENTRIES {
             let (key, limit) = ("net.allow".to_owned(), MOST_ENTRIES);
             return Err(ReadError::new(span, DocumentErrorKind::TooMany { key, limit }));
         }
-        let source = match by {
-            Some((step, placed)) => with_group(source(step, placed), name),
-            None => Source::CommandLine { group: name },
-        };
-        for rule in rules {
-            self.provenance.add(format!("net.allow.{rule}"), source.clone());
+        for (rule, group) in rules {
+            let source = match by {
+                Some((step, placed)) => with_group(source(step, placed), group),
+                None => Source::CommandLine { group },
+            };
+            self.provenance.add(format!("net.allow.{rule}"), source);
             self.policy.net.allow.insert(rule);
         }
         Ok(())
@@ -119,7 +120,7 @@ impl<'a> Draft<'a> {
         name: &str,
         by: Option<(&Step<'_>, &Placed)>,
         span: Range<usize>,
-    ) -> Read<Vec<NetRule>> {
+    ) -> Read<Vec<(NetRule, Option<GroupUse>)>> {
         let asking = by.map(|(step, _)| step.at);
         let visible = |at: usize, layer: &Layer| match asking {
             Some(own) => at == own || (at < own && !layer.only_tightens()),
@@ -127,14 +128,21 @@ impl<'a> Draft<'a> {
         };
         let layers = self.layers.iter().enumerate().filter(|(at, layer)| visible(*at, layer));
         let mut known: Vec<&str> = self.facts.groups.keys().map(String::as_str).collect();
-        let mut found = self.facts.groups.get(name);
+        let mut written = None;
         for (_, layer) in layers {
             known.extend(layer.document.groups.keys().map(String::as_str));
-            found = layer.document.groups.get(name).or(found);
+            written = layer.document.groups.get(name).or(written);
         }
-        match found {
-            Some(rules) => Ok(rules.iter().cloned().collect()),
-            None => {
+        let used = |rule: &NetRule, found: Option<&String>| {
+            let (name, found) = (name.to_owned(), found.cloned());
+            (rule.clone(), Some(GroupUse { name, found }))
+        };
+        match (written, self.facts.groups.get(name)) {
+            (Some(rules), _) => Ok(rules.iter().map(|rule| used(rule, None)).collect()),
+            (None, Some(group)) => {
+                Ok(group.iter().map(|(rule, place)| used(rule, Some(place))).collect())
+            }
+            (None, None) => {
                 let suggestion = did_you_mean(name, known)
                     .or_else(|| Some(format!("define it with [group.{name}] allow = [\"…\"]")));
                 let kind = DocumentErrorKind::UnknownGroup { name: name.to_owned() };
@@ -154,9 +162,9 @@ fn source(step: &Step<'_>, placed: &Placed) -> Source {
     }
 }
 
-fn with_group(mut source: Source, name: Option<String>) -> Source {
+fn with_group(mut source: Source, used: Option<GroupUse>) -> Source {
     if let Source::Profile { group, .. } = &mut source {
-        *group = name;
+        *group = used;
     }
     source
 }

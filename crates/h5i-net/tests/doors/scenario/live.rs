@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use h5i_policy::{NetMode, NetRule};
 use hickory_proto::rr::RecordType;
 
 use super::flows::refused;
-use crate::world::{Names, PUBLIC, World, policy};
+use crate::world::{Names, PUBLIC, World, policy, refusal};
 use crate::{dns, hello, server};
 
 fn rule(text: &str) -> NetRule {
@@ -77,6 +78,100 @@ pub(super) fn revoke_name() {
     ping(&mut staying).unwrap();
 }
 
+/// Before it has said what it is, in the middle of a request, half closed in either direction, with an
+/// answer that nobody reads, and as a web socket.
+pub(super) fn in_every_state() {
+    let rules = ["a.example:80", "93.184.216.34:7", "93.184.216.34:8", "93.184.216.34:9"];
+    let world = World::new(NetMode::Allow, &rules);
+    world.names.set("a.example", &[PUBLIC]);
+    dns::resolve(&world, "a.example");
+    server::each(world.listen(&format!("{PUBLIC}:80")), |mut stream| {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            if stream.read_exact(&mut byte).is_err() {
+                return;
+            }
+            head.extend(byte);
+        }
+        stream.write_all(b"HTTP/1.1 101 Switching Protocols\r\n\r\n").ok();
+        std::io::copy(&mut stream.try_clone().unwrap(), &mut stream).ok();
+    });
+    // One that never answers, one that ends first, and one that never stops.
+    server::each(world.listen(&format!("{PUBLIC}:7")), |mut stream| {
+        std::io::copy(&mut stream, &mut std::io::sink()).ok();
+        std::thread::park();
+    });
+    server::each(world.listen(&format!("{PUBLIC}:8")), |mut stream| {
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        std::io::copy(&mut stream, &mut std::io::sink()).ok();
+    });
+    server::each(world.listen(&format!("{PUBLIC}:9")), |mut stream| {
+        while stream.write_all(&[0; 65536]).is_ok() {}
+    });
+    let connect = |port: u16| world.connect(&format!("{PUBLIC}:{port}")).unwrap();
+    let silent = connect(80);
+    let mut asking = connect(80);
+    asking.write_all(b"GET / HTTP/1.1\r\nHost: a.exa").unwrap();
+    let mut switched = connect(80);
+    let ask =
+        b"GET / HTTP/1.1\r\nHost: a.example\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
+    switched.write_all(ask).unwrap();
+    switched.read_exact(&mut [0; 36]).unwrap();
+    ping(&mut switched).unwrap();
+    let mut said_all = connect(7);
+    said_all.write_all(b"x").unwrap();
+    said_all.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut heard_all = connect(8);
+    assert_eq!(heard_all.read(&mut [0]).unwrap(), 0);
+    let mut unread = connect(9);
+    unread.read_exact(&mut [0; 4096]).unwrap();
+    world.log.wait_nth(6, |event| matches!(event, Event::FlowOpened { .. }));
+    let began = Instant::now();
+    for rule in rules {
+        world.network().revoke(&self::rule(rule)).unwrap();
+    }
+    world.log.wait_nth(6, |event| {
+        matches!(event, Event::FlowEnded(e) if e.verdict == Verdict::Refused(Refusal::Revoked))
+    });
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    for mut stream in [silent, asking, switched, said_all, unread] {
+        let mut rest = [0; 65536];
+        let error = loop {
+            match stream.read(&mut rest) {
+                Ok(0) => break ErrorKind::UnexpectedEof,
+                Ok(_) => {}
+                Err(error) => break error.kind(),
+            }
+        };
+        assert_eq!(error, ErrorKind::ConnectionReset);
+    }
+    // What had been told the end already learns of it by writing.
+    let mut lost = heard_all.write_all(&[0; 65536]);
+    for _ in 0..100 {
+        lost = lost.and_then(|()| heard_all.write_all(&[0; 65536]));
+    }
+    lost.unwrap_err();
+}
+
+pub(super) fn stricter() {
+    let world = World::new(NetMode::Allow, &["a.example:443,sni=any"]);
+    server::echoes(world.listen(&format!("{PUBLIC}:443")));
+    world.names.set("a.example", &[PUBLIC]);
+    dns::resolve(&world, "a.example");
+    let [mut going, mut staying] = ["c.example", "a.example"].map(|name| {
+        let mut stream = world.connect(&format!("{PUBLIC}:443")).unwrap();
+        let words = hello::to(name);
+        stream.write_all(&words).unwrap();
+        stream.read_exact(&mut vec![0; words.len()]).unwrap();
+        stream
+    });
+    let began = Instant::now();
+    world.network().replace(&policy(NetMode::Allow, &["a.example:443"])).unwrap();
+    closed(&mut going, began);
+    ping(&mut staying).unwrap();
+}
+
 pub(super) fn allow_and_cut() {
     let world = World::new(NetMode::None, &[]);
     server::echoes(world.listen(&format!("{PUBLIC}:7")));
@@ -101,6 +196,13 @@ pub(super) fn allow_and_cut() {
     open(&world, "93.184.216.34:7");
 }
 
+/// The first stop by a budget.
+fn stopped(world: &World) -> Refusal {
+    let by_budget = |event: &Event| refusal(event).filter(|refusal| refusal.spent().is_some());
+    let event = world.log.wait(|event| by_budget(event).is_some());
+    by_budget(&event).unwrap()
+}
+
 pub(super) fn budgets() {
     let with = |budgets| {
         let world = World::with_budgets(NetMode::Allow, &["93.184.216.34:7"], budgets);
@@ -115,7 +217,8 @@ pub(super) fn budgets() {
     first.write_all(&[0; 20_000]).ok();
     let error = first.read_to_end(&mut Vec::new()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
-    world.log.wait_refusal(Refusal::Bytes);
+    let Refusal::Bytes(spent) = stopped(&world) else { panic!("not by its bytes") };
+    assert!(spent.used >= 10_000 && spent.allowed == 10_000, "{spent:?}");
     fails(&world, "93.184.216.34:7");
 
     let mut budgets = Budgets::default();
@@ -135,14 +238,16 @@ pub(super) fn budgets() {
         open(&world, "93.184.216.34:7");
     }
     fails(&world, "93.184.216.34:7");
-    world.log.wait_refusal(Refusal::Connections);
+    let Refusal::Connections(spent) = stopped(&world) else { panic!("not by its connections") };
+    assert_eq!((spent.used, spent.allowed), (2, 2));
 
     let mut budgets = Budgets::default();
     budgets.connections_at_once = Some(2);
     let world = with(budgets);
     let two = [0; 2].map(|_| open(&world, "93.184.216.34:7"));
     fails(&world, "93.184.216.34:7");
-    world.log.wait_refusal(Refusal::AtOnce);
+    let Refusal::AtOnce(spent) = stopped(&world) else { panic!("not by those at once") };
+    assert_eq!((spent.used, spent.allowed), (2, 2));
     drop(two);
     world.log.wait(|event| matches!(event, Event::FlowEnded(e) if e.verdict == Verdict::Done));
     open(&world, "93.184.216.34:7");
@@ -154,7 +259,8 @@ pub(super) fn budgets() {
         .filter(|_| world.connect("93.184.216.34:7").is_ok_and(|mut s| ping(&mut s).is_ok()))
         .count();
     assert!((3..50).contains(&opened), "{opened}");
-    world.log.wait_refusal(Refusal::Rate);
+    let Refusal::Rate(spent) = stopped(&world) else { panic!("not by its rate") };
+    assert_eq!((spent.used, spent.allowed), (3, 3));
 }
 
 pub(super) fn counted() {
@@ -174,6 +280,41 @@ pub(super) fn counted() {
     let resolved = at(&|e| matches!(e, Event::Resolved { .. }));
     let opened = at(&|e| matches!(e, Event::FlowOpened { .. }));
     assert!(resolved < opened);
+}
+
+pub(super) fn socket() {
+    let rules = ["93.184.216.34:7", "[2600:1408::34]:7", "93.184.216.34:9/udp"];
+    let world = World::new(NetMode::Allow, &rules);
+    let (v4, v6) = (format!("{PUBLIC}:7"), crate::world::v6(crate::world::PUBLIC_V6, 7));
+    let inode = |fd: std::os::fd::RawFd| {
+        let link = std::fs::read_link(format!("/proc/self/fd/{fd}")).unwrap();
+        let text = link.to_str().unwrap().to_owned();
+        text.trim_start_matches("socket:[").trim_end_matches(']').parse::<u64>().unwrap()
+    };
+    let mut seen = 0;
+    let mut opened = |world: &World| {
+        seen += 1;
+        let event = world.log.wait_nth(seen, |e| matches!(e, Event::FlowOpened { .. }));
+        let Event::FlowOpened { socket, .. } = event else { unreachable!() };
+        socket
+    };
+    for to in [v4.as_str(), v6.as_str()] {
+        server::echoes(world.listen(to));
+        let stream = open(&world, to);
+        assert_eq!(opened(&world), Some(inode(stream.as_raw_fd())), "{to}");
+    }
+    let datagrams = world.inside(|| std::net::UdpSocket::bind("0.0.0.0:0").unwrap());
+    datagrams.send_to(b"x", format!("{PUBLIC}:9")).unwrap();
+    assert_eq!(opened(&world), Some(inode(datagrams.as_raw_fd())));
+    // A budget's refusal names it as well.
+    let mut budgets = Budgets::default();
+    budgets.connections = Some(0);
+    let world = World::with_budgets(NetMode::Allow, &rules, budgets);
+    let stream = world.connect(&v4).unwrap();
+    let refused = world.log.wait(|e| matches!(e, Event::FlowRefused { .. }));
+    let Event::FlowRefused { socket, .. } = refused else { unreachable!() };
+    // The connection may be reset, and the socket so be closed, before it is asked for.
+    assert!(socket.is_none_or(|socket| socket == inode(stream.as_raw_fd())), "{socket:?}");
 }
 
 pub(super) fn told_at_the_end() {

@@ -108,6 +108,112 @@ pub(super) fn clients() {
     assert!(world.log.all().iter().any(refused));
 }
 
+/// Connects by the numbers of its arguments and prints the answer, or the errno: no library looks at
+/// names or variables here.
+const STATIC: &str = r#"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    struct sockaddr_in to = { .sin_family = AF_INET };
+    char answer[64] = "";
+    to.sin_port = htons(atoi(argv[2]));
+    inet_pton(AF_INET, argv[1], &to.sin_addr);
+    int s = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(s, (struct sockaddr *)&to, sizeof to)) { printf("%s", strerror(errno)); return 1; }
+    shutdown(s, SHUT_WR);
+    if (read(s, answer, sizeof answer - 1) < 0) { printf("%s", strerror(errno)); return 1; }
+    printf("%s", answer);
+    return 0;
+}
+"#;
+
+#[expect(clippy::disallowed_methods, reason = "tests start programs")]
+fn host(program: &str, args: &[&str], directory: &std::path::Path) {
+    let output =
+        std::process::Command::new(program).args(args).current_dir(directory).output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{program} {args:?}: {printed}");
+}
+
+pub(super) fn static_program() {
+    let mut world = World::bare();
+    let (session, dirs) = start(&mut world, &policy(NetMode::Allow, &["93.184.216.34:7"]));
+    server::says(world.listen("93.184.216.34:7"), b"hello");
+    std::fs::write(dirs.work().join("c.c"), STATIC).unwrap();
+    host("cc", &["-static", "-o", "c", "c.c"], &dirs.work());
+    dirs.give(&dirs.work().join("c")).unwrap();
+    let ask = |port: &str| run(&session, "/work/c", &["93.184.216.34", port]);
+    assert_eq!(ask("7"), (true, "hello".to_owned()));
+    let began = Instant::now();
+    assert_eq!(ask("8"), (false, "Connection refused".to_owned()));
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+}
+
+/// Serves a directory over TLS, with the certificate beside it, on the listener that is its input.
+const TLS_SERVER: &str = "
+import http.server as h, socket, ssl
+class Quiet(h.SimpleHTTPRequestHandler):
+    def log_message(self, *args): pass
+s = h.ThreadingHTTPServer(('', 0), Quiet, bind_and_activate=False)
+c = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+c.load_cert_chain('cert.pem', 'key.pem')
+s.socket = c.wrap_socket(socket.socket(fileno=0), server_side=True)
+s.serve_forever()
+";
+
+pub(super) fn git() {
+    let needs = ["/usr/bin/git", "/usr/bin/python3", "/usr/bin/openssl"];
+    if !needs.into_iter().all(|program| have("git", Need::Program(program))) {
+        return;
+    }
+    let mut world = World::bare();
+    let (session, dirs) = start(&mut world, &policy(NetMode::Allow, &["a.example"]));
+    for name in ["a.example", "b.example"] {
+        world.names.set(name, &[PUBLIC]);
+    }
+    let own = dirs.path().join("site");
+    let (own, repo) = (own.as_path(), own.join("r"));
+    std::fs::create_dir_all(&repo).unwrap();
+    host("git", &["init", "--quiet", "--initial-branch=main"], &repo);
+    let id = ["-c", "user.name=a", "-c", "user.email=a@a.example"];
+    let commit = ["commit", "--quiet", "--allow-empty", "-m", "over https"];
+    host("git", &[&id[..], &commit].concat(), &repo);
+    host("git", &["update-server-info"], &repo);
+    let request = "req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 \
+                   -subj /CN=a.example -addext subjectAltName=DNS:a.example,DNS:b.example";
+    host("openssl", &request.split_whitespace().collect::<Vec<_>>(), own);
+    let trusted = dirs.work().join("cert.pem");
+    std::fs::copy(own.join("cert.pem"), &trusted).unwrap();
+    dirs.give(&trusted).unwrap();
+    // Bound here, because an ordinary user's program has no right to such a port.
+    let listener = world.listen(&format!("{PUBLIC}:443"));
+    #[expect(clippy::disallowed_methods, reason = "tests start programs")]
+    let mut server = std::process::Command::new("/usr/bin/python3")
+        .args(["-c", TLS_SERVER])
+        .current_dir(own)
+        .stdin(std::os::fd::OwnedFd::from(listener))
+        .spawn()
+        .unwrap();
+    let clone = |host: &str| {
+        let ca = "http.sslCAInfo=/work/cert.pem";
+        let url = format!("https://{host}/r/.git");
+        run(&session, "/usr/bin/git", &["-c", ca, "ls-remote", &url, "refs/heads/main"])
+    };
+    let (worked, printed) = clone("a.example");
+    assert!(worked && printed.contains("refs/heads/main"), "{printed}");
+    let began = Instant::now();
+    let (worked, printed) = clone("b.example");
+    assert!(!worked && printed.contains("Could not resolve host"), "{printed}");
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
 const TAMPER: &str = "
 import socket, os, ctypes
 libc = ctypes.CDLL(None, use_errno=True)

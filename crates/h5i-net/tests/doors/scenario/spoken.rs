@@ -92,6 +92,27 @@ pub(super) fn tls() {
     });
 }
 
+pub(super) fn any_name() {
+    let world = World::new(NetMode::Allow, &["a.example:443,sni=any"]);
+    world.names.set("a.example", &[PUBLIC]);
+    assert_eq!(dns::resolve(&world, "a.example").len(), 1);
+    let to = format!("{PUBLIC}:443");
+    let heard = server::hears(world.listen(&to));
+    let hidden = hello::message(&[hello::named("a.example"), (0xfe0d, vec![0; 60])]);
+    let (none, other) = (hello::message(&[]), hello::message(&[hello::named("c.example")]));
+    for message in [&none, &other, &hidden, &hello::message(&[hello::named("a.example")])] {
+        let words = hello::records(message, 11);
+        assert_eq!(say(&world, &heard, &to, &words, 4), words);
+    }
+    // The name that was sent is on record, and HTTP must name its host as ever.
+    world.log.wait(|event| {
+        matches!(event, Event::FlowEnded(ended)
+            if ended.name.as_ref().is_some_and(|name| name.as_str() == "c.example"))
+    });
+    let bad = b"GET / HTTP/1.1\r\nHost: c.example\r\n\r\n";
+    assert_eq!(say(&world, &heard, &to, bad, 99), b"");
+}
+
 pub(super) fn http() {
     for port in [80, 8080] {
         let (world, heard, to) = world(port);

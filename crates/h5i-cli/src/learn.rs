@@ -1,0 +1,181 @@
+//! What a box asked for on the network, as the rules that would have allowed it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use h5i_export::{Event, NetworkChange};
+use h5i_net::HOST_V4;
+use h5i_policy::{NetPolicy, NetRule};
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::receipt_log::records;
+use crate::store::StoredBox;
+
+/// Questions for the addresses of a name, by the numbers of their records: A, AAAA, HTTPS, and 0
+/// where several were counted together.
+const FOR_ADDRESSES: [u16; 4] = [0, 1, 28, 65];
+
+/// The rules that a box would have needed beside its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Learned {
+    /// The rules, names first.
+    pub(crate) rules: BTreeSet<NetRule>,
+    /// What was asked for that no rule can allow.
+    pub(crate) beyond: BTreeSet<String>,
+}
+
+/// Learns from the records of a box.
+///
+/// # Errors
+/// A failure when they can't be read.
+pub(crate) fn learned(stored: &StoredBox, net: &NetPolicy) -> Result<Learned, Failure> {
+    let mut lesson = Lesson::default();
+    // What comes after a damaged record is the log's matter: `receipt verify` says it.
+    for line in records(&stored.host_dir())?.map_while(Result::ok) {
+        lesson.take_in(&line.record.event);
+    }
+    Ok(lesson.learned(net))
+}
+
+#[derive(Debug, Default)]
+struct Lesson {
+    learned: Learned,
+    /// The name that each address was last given for.
+    names: BTreeMap<String, String>,
+    /// Flows without an end so far.
+    flows: BTreeMap<u64, Flow>,
+}
+
+/// A flow that was let out.
+#[derive(Debug)]
+struct Flow {
+    address: String,
+    port: u16,
+    protocol: String,
+    names: Vec<String>,
+    /// Whether a rule allowed it.
+    listed: bool,
+}
+
+impl Lesson {
+    fn take_in(&mut self, event: &Event) {
+        match event {
+            Event::Resolved { name, addresses, .. } => {
+                let new = addresses.iter().map(|address| (address.clone(), name.clone()));
+                self.names.extend(new);
+            }
+            Event::RefusedName { name: Some(name), record, .. } => {
+                let text = name.to_string();
+                match FOR_ADDRESSES.contains(record) {
+                    // A name is asked for without a port.
+                    true => self.need(&text, None, "tcp"),
+                    false => drop(self.learned.beyond.insert(format!("{text} (record {record})"))),
+                }
+            }
+            Event::RefusedAddress { protocol, address: Some(address), port, .. } => match port {
+                Some(port) => self.need_at(&address.clone(), *port, &protocol.clone()),
+                None => drop(self.learned.beyond.insert(format!("{address} {protocol}"))),
+            },
+            Event::FlowStart { flow, protocol, address, port, names, rules, .. } => {
+                let (address, protocol) = (address.clone(), protocol.clone());
+                let (names, listed) = (names.clone(), !rules.is_empty());
+                let started = Flow { address, port: *port, protocol, names, listed };
+                // One of that number which has no end was cut off with its session.
+                if let Some(cut_off) = self.flows.insert(*flow, started) {
+                    self.flow(&cut_off, None);
+                }
+            }
+            Event::FlowEnd { flow, named, .. } => {
+                if let Some(started) = self.flows.remove(flow) {
+                    self.flow(&started, named.as_ref());
+                }
+            }
+            Event::NetworkChange { change, rule: Some(rule), .. } => {
+                if let Ok(rule) = NetRule::new(rule) {
+                    match change {
+                        NetworkChange::Allow => drop(self.learned.rules.insert(rule)),
+                        _ => drop(self.learned.rules.remove(&rule)),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A flow that no rule allowed, because the network is open, or that named another host than its
+    /// rule.
+    fn flow(&mut self, flow: &Flow, named: Option<&String>) {
+        match named.or_else(|| flow.names.first()) {
+            Some(name) if !flow.listed || !flow.names.contains(name) => {
+                self.need(name, Some(flow.port), &flow.protocol);
+            }
+            None if !flow.listed => self.need_at(&flow.address, flow.port, &flow.protocol),
+            _ => {}
+        }
+    }
+
+    fn need_at(&mut self, address: &str, port: u16, protocol: &str) {
+        let place = match self.names.get(address) {
+            Some(name) => name.clone(),
+            None if address == HOST_V4.to_string() => "host".to_owned(),
+            None if address.contains(':') => format!("[{address}]"),
+            None => address.to_owned(),
+        };
+        self.need(&place, Some(port), protocol);
+    }
+
+    fn need(&mut self, place: &str, port: Option<u16>, protocol: &str) {
+        let port = port.map_or_else(String::new, |port| format!(":{port}"));
+        let protocol = if protocol == "udp" { "/udp" } else { "" };
+        match NetRule::new(&format!("{place}{port}{protocol}")) {
+            Ok(rule) => drop(self.learned.rules.insert(rule)),
+            Err(error) => drop(self.learned.beyond.insert(error.to_string())),
+        }
+    }
+
+    /// What the box's own rules do not allow.
+    fn learned(mut self, net: &NetPolicy) -> Learned {
+        for going in std::mem::take(&mut self.flows).into_values() {
+            self.flow(&going, None);
+        }
+        let Learned { mut rules, beyond } = self.learned;
+        rules.retain(|rule| !net.allow.iter().any(|own| own.covers(rule)));
+        Learned { rules, beyond }
+    }
+}
+
+impl Learned {
+    /// Whether no rule would have been needed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// The rules as options of the command line.
+    pub(crate) fn options(&self) -> String {
+        let options: Vec<String> =
+            self.rules.iter().map(|rule| format!("--allow {rule}")).collect();
+        options.join(" ")
+    }
+
+    /// All of it for programs.
+    pub(crate) fn data(&self, profile: &str) -> Value {
+        let rules: Vec<String> = self.rules.iter().map(ToString::to_string).collect();
+        let toml = (!self.is_empty()).then(|| self.toml(profile));
+        json!({ "rules": rules, "beyond": self.beyond, "toml": toml })
+    }
+
+    /// The rules as a part of a policy document.
+    pub(crate) fn toml(&self, profile: &str) -> String {
+        let mut text = format!("[profile.{profile}.net]\nmode = \"allow\"\nallow = [\n");
+        for rule in &self.rules {
+            // Writing to a String can't fail.
+            writeln!(text, "  \"{rule}\",").ok();
+        }
+        text.push_str("]\n");
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests;
