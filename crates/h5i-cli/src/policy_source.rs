@@ -15,6 +15,7 @@ use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::own_places::OwnPlaces;
 use crate::path_error::{Action, PathError};
+use crate::spool;
 use crate::toolchains::{HostFiles, Question, Toolchains, find_toolchains, system_grants};
 use crate::workspace::{HostRepository, PinnedBase};
 
@@ -23,8 +24,15 @@ pub const REPOSITORY_DOCUMENT: &str = ".h5i/policy.toml";
 /// The profile that is taken when none is named.
 const DEFAULT_PROFILE: &str = "default";
 /// What is appended to the PATH of a box.
-const SYSTEM_PATH: [&str; 6] =
-    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+const SYSTEM_PATH: [&str; 7] = [
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+    spool::PROGRAM_DIR,
+];
 
 /// A resolved policy with what was found on the host for it.
 #[derive(Debug)]

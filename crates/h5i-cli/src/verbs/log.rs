@@ -212,6 +212,30 @@ fn words(event: &Event) -> String {
             format!("applied {bundle} to {to}")
         }
         Event::Note { text } => format!("note: {text}"),
+        Event::ReportedCommand { shell: 0, command, status: Some(status), .. } => {
+            format!("reports {command}: exit {status}")
+        }
+        Event::ReportedCommand { shell, number, command, .. } => {
+            format!("shell {shell} begins {number}: {command}")
+        }
+        Event::ReportedEnd { shell, number, status } => {
+            format!("shell {shell} is through with {number}: exit {status}")
+        }
+        Event::SpoolRefused { fault, count } => {
+            format!("not taken in from the spool ×{count}: {}", fault.why())
+        }
+        Event::Gap { gap, what, reported, seen, .. } => {
+            let codes = match (reported, seen) {
+                (Some(reported), Some(seen)) => format!(" ({reported} reported, {seen} seen)"),
+                _ => String::new(),
+            };
+            format!("gap: {what} {}{codes}", gap.why())
+        }
+        Event::Output { stream, bytes, kept, payload } => {
+            let cut =
+                if kept < bytes { format!(", the first {kept} of them") } else { String::new() };
+            format!("{} kept: {bytes} bytes{cut}, {payload}", stream.name())
+        }
         _ => "something that this version does not know".to_owned(),
     }
 }

@@ -36,6 +36,7 @@ mod refusal;
 mod sentences;
 
 mod shapes;
+mod spool;
 mod stand;
 #[path = "../support/mod.rs"]
 mod support;
