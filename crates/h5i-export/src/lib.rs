@@ -49,8 +49,8 @@ mod tree;
 pub use apply::{PatchError, PatchFault};
 pub use bundle::{
     Applied, BUNDLE_SCHEMA, BUNDLE_VERSION, BundleError, BundleIndex, BundleInput, Existing, INDEX,
-    PAGE, PATCH, RECEIPT, REPORT, Verified, VerifyError, verify_bundle, verify_receipt,
-    write_bundle,
+    PAGE, PATCH, RECEIPT, REPORT, Verified, VerifyError, payload_name, verify_bundle,
+    verify_receipt, write_bundle,
 };
 pub use digest::{Digest, DigestFormError};
 pub use escape::Escaped;

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use h5i_confine::{self as confine, SessionHandle, WORKSPACE};
 use h5i_export::{Argv, ByteText, Event, Lane, NetworkChange, Timestamp};
-use h5i_policy::{NetMode, ResolvedPolicy, Tier};
+use h5i_policy::{NetMode, RecordOutput, ResolvedPolicy, Tier};
 
 use super::seen::{end_event, refused_event};
 use super::{ReceiptLog, records};
@@ -36,6 +36,7 @@ pub struct Recorder {
     /// What the box says of itself; none where it has no way to.
     pub(super) spool: Mutex<Option<Spool>>,
     pub(super) gaps: Mutex<Gaps>,
+    keeps_output: bool,
 }
 
 /// A run that goes.
@@ -66,8 +67,14 @@ impl Recorder {
         let policy = Mutex::new(manifest.policy_digest.to_string());
         let sync = Mutex::new(LogSync::new(log.file()));
         let (runs, others, session, spool) = Default::default();
+        let keeps_output = policy_of.record_output == RecordOutput::On;
         let gaps = Mutex::new(Gaps::new(hook_of(&policy_of.env.set)));
-        Self { log, tier, policy, runs, others, net, session, sync, spool, gaps }
+        Self { log, tier, policy, runs, others, net, session, sync, spool, gaps, keeps_output }
+    }
+
+    /// Whether output of runs is kept.
+    pub(crate) fn keeps_output(&self) -> bool {
+        self.keeps_output
     }
 
     /// Takes the next number for a run of this command.
@@ -124,6 +131,14 @@ impl Recorder {
     /// As [`ReceiptLog::append`].
     pub fn host(&self, event: Event) -> Result<(), Failure> {
         self.log.append(Lane::Host, None, event).map(drop)
+    }
+
+    /// As [`ReceiptLog::sync`].
+    ///
+    /// # Errors
+    /// An I/O failure.
+    pub(crate) fn sync(&self) -> Result<(), Failure> {
+        self.log.sync()
     }
 
     /// Says that the runs without an end on record had none: who held their session died.

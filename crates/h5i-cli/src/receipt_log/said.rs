@@ -38,6 +38,15 @@ impl Recorder {
         self.record_differences(differences).ok();
     }
 
+    /// What is kept of a run's output.
+    ///
+    /// # Errors
+    /// As [`ReceiptLog::append`](super::ReceiptLog::append).
+    pub(crate) fn output_kept(&self, run: u64, kept: Vec<Event>) -> Result<(), Failure> {
+        let each = kept.into_iter().filter(|event| matches!(event, Event::Output { .. }));
+        each.map(|event| self.log.append(Lane::Host, Some(run), event).map(drop)).collect()
+    }
+
     /// A claim that can't be recorded is lost: nothing waits for it. The log that failed ends the
     /// session with the next observation.
     fn record_found(&self, found: Vec<Found>) {
