@@ -8,7 +8,9 @@ use h5i_confine::{
 use h5i_policy::{NetMode, ResolvedPolicy, Unenforced, unenforced};
 
 use crate::failure::{Failure, Kind};
+use crate::hook;
 use crate::shown::Shown;
+use crate::spool;
 use crate::store::{HostId, LayerName, Manifest, Store, StoredBox};
 use crate::workspace::{ObjectMount, Standing};
 
@@ -32,6 +34,10 @@ pub fn layout(
     layout = layout.place(box_dir.join("home"), HOME, Access::Write);
     layout = layout.prepared_roots(store.roots_dir());
     layout = layout.place(box_dir.join("spool"), SPOOL, Access::Write);
+    layout = layout.content(hook::BASH_AT, hook::BASH).content(hook::ZSH_AT, hook::ZSH);
+    if let Some(program) = own_program() {
+        layout = layout.file(program, spool::PROGRAM);
+    }
     for mount in mounts {
         layout = layout.place(mount.host.clone(), mount.at.clone(), Access::Read);
     }
@@ -39,6 +45,13 @@ pub fn layout(
         Some(id) => layout.host_id(id.number()),
         None => layout,
     }
+}
+
+/// This program, for the box to speak with. One whose file was replaced meanwhile is not there; then
+/// a box has no `h5i` until the next session.
+fn own_program() -> Option<PathBuf> {
+    let path = std::fs::read_link("/proc/self/exe").ok()?;
+    std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()).then_some(path)
 }
 
 /// The layout of a box that is made, with the object directories that it borrows.

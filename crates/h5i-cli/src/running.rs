@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use h5i_confine::{Command, Outcome, Output, PlanError, SpawnError, StartError, Usage};
-use h5i_policy::{Millis, ResolvedPolicy, Tier};
+use h5i_policy::{Millis, RecordOutput, ResolvedPolicy, Tier};
 
 use crate::args::Assignment;
 use crate::box_plan;
@@ -13,6 +13,7 @@ use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::net_record::NetDeeds;
 use crate::passing::Foreground;
+use crate::payload::Payloads;
 use crate::program_record::Tally;
 use crate::receipt_log::{Deeds, ReceiptLog, Recorder};
 use crate::session::{Host, Joined, Lifetime, Refused, Seat};
@@ -165,9 +166,13 @@ fn confined(caller: &Caller, errand: &Errand<'_>) -> Result<Finished, Failure> {
     if let Some(wall) = errand.timeout {
         command.wall(wall);
     }
+    let payloads = keep_output(&mut command, errand)?;
     let ended = pass(&mut command, foreground.as_ref());
-    let mut deeds = host.leave(number);
     let recorder = Arc::clone(host.recorder());
+    if let (Some(payloads), Ok(_)) = (payloads, &ended) {
+        recorder.output_kept(number, payloads.finish(number)?)?;
+    }
+    let mut deeds = host.leave(number);
     let session = host.handle();
     host.end(|others| {
         if let Some(foreground) = &foreground {
@@ -191,8 +196,25 @@ fn join(caller: &Caller, errand: &Errand<'_>, joined: &Arc<Joined>) -> Result<Fi
     let mut command = joined.command(program, errand.timeout);
     command.args(args);
     environment(&mut command, caller, errand);
+    let payloads = keep_output(&mut command, errand)?;
     let ended = pass(&mut command, foreground.as_ref())?;
+    if let Some(payloads) = payloads {
+        joined.output_kept(payloads.finish(joined.run())?);
+    }
     Ok(ended.finished(joined.run(), joined.deeds()))
+}
+
+/// Has a run's output kept, where the policy says so.
+fn keep_output(
+    command: &mut Command<'_>,
+    errand: &Errand<'_>,
+) -> Result<Option<Arc<Payloads>>, Failure> {
+    if errand.policy.record_output != RecordOutput::On {
+        return Ok(None);
+    }
+    let payloads = Arc::new(Payloads::new(&errand.stored.host_dir())?);
+    command.output_tap(Arc::<Payloads>::clone(&payloads));
+    Ok(Some(payloads))
 }
 
 fn pass(command: &mut Command<'_>, foreground: Option<&Foreground>) -> Result<Ended, Failure> {

@@ -15,6 +15,7 @@ mod refused;
 mod roster;
 mod seat;
 mod service;
+mod still;
 
 pub(crate) use host::Host;
 pub(crate) use joined::Joined;
@@ -23,3 +24,4 @@ pub(crate) use overseer::{Ending, Forwarded, Presence, change_network, end, free
 pub use refused::Refused;
 pub(crate) use roster::Lifetime;
 pub(crate) use seat::Seat;
+pub(crate) use still::{Still, record};

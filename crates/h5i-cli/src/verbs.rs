@@ -13,6 +13,7 @@ mod housekeeping;
 mod listing;
 mod live;
 mod log;
+mod note;
 mod one_shot;
 mod policy;
 mod probe;
@@ -136,6 +137,9 @@ pub(crate) fn perform(cli: &Cli) -> Result<Answer, Refusal> {
             ReceiptVerb::Show(args) => archive::show(&caller()?, args)?,
             ReceiptVerb::Purge(args) => archive::purge(&caller()?, args)?,
         },
+        Verb::Note(args) => note::note(args)?,
+        Verb::ReportCommand(args) => note::report(args)?,
+        Verb::Hook(args) => note::hook(*args)?,
         Verb::Completions { shell } => {
             let script = String::from_utf8_lossy(&Cli::completions(*shell)).into_owned();
             Answer::new((), script)?

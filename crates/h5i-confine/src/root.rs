@@ -58,6 +58,8 @@ pub(crate) fn plan(
     steps.push(Step::Link { path: "/var/tmp".into(), target: "/tmp".into() });
     steps.push(Step::Link { path: "/var/run".into(), target: "/run".into() });
     identity(policy, &mut steps)?;
+    let files = layout.files.iter().cloned();
+    steps.extend(files.map(|(path, content)| Step::File { path, content }));
     for part in &layout.placements {
         if placed(part, facts, &mut steps) == Access::Write {
             writable.push(part.target.clone());
@@ -79,6 +81,11 @@ fn placed(part: &Placement, facts: &HostFacts, steps: &mut Vec<Step>) -> Access 
             let (source, kind) = (path.clone(), BindKind::Directory);
             steps.push(Step::Bind { source, target, access: *access, kind });
             *access
+        }
+        Source::File { path } => {
+            let (source, kind, access) = (path.clone(), BindKind::File, Access::Read);
+            steps.push(Step::Bind { source, target, access, kind });
+            access
         }
         Source::Overlay { lowers, area } => {
             steps.extend(overlay::steps(facts, lowers, area, target));

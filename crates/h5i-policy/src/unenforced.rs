@@ -113,10 +113,11 @@ const ROWS: &[Row] = &[
     Row {
         field: "record_output",
         asks: |policy| {
-            (policy.record_output == RecordOutput::On).then(|| quoted(&policy.record_output))
+            let asked = policy.record_output == RecordOutput::On;
+            (asked && policy.tier == Tier::Workspace).then(|| quoted(&policy.record_output))
         },
-        why: "can't be done by this version: output is passed through and not kept",
-        instead: "leave it out, or set it to \"off\"",
+        why: "can't be done at tier workspace, whose runs have the caller's own output",
+        instead: "choose --tier process, or set it to \"off\"",
     },
 ];
 
@@ -187,7 +188,10 @@ mod tests {
                 p.grants.insert("a".into(), Grant::to(host));
             }),
             ("react = gap \"kill\"", |p| p.react.gap = Reaction::Kill),
-            ("record_output = \"on\"", |p| p.record_output = RecordOutput::On),
+            ("record_output = \"on\"", |p| {
+                p.tier = Tier::Workspace;
+                p.record_output = RecordOutput::On;
+            }),
         ];
         assert_eq!(asks.len(), ROWS.len());
         for (sentence, change) in asks {

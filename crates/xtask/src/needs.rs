@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// A program the tests use, and the Debian package that has it.
-const PROGRAMS: [(&str, &str); 17] = [
+const PROGRAMS: [(&str, &str); 19] = [
     ("bwrap", "bubblewrap"),
     ("ccache", "ccache"),
     ("curl", "curl"),
@@ -14,7 +14,9 @@ const PROGRAMS: [(&str, &str); 17] = [
     ("less", "less"),
     ("make", "make"),
     ("node", "nodejs"),
+    ("npm", "npm"),
     ("perl", "perl-base"),
+    ("pip3", "python3-pip"),
     ("py.test-3", "python3-pytest-xdist"),
     ("python3", "python3"),
     ("setpriv", "util-linux"),

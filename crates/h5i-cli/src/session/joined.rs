@@ -13,6 +13,7 @@ use h5i_confine::{
     Command, Connection, KeptHere, Outcome, RunElsewhere, SessionElsewhere, SpawnError,
     StartedElsewhere, Stop, Usage,
 };
+use h5i_export::Event;
 use h5i_policy::Bytes;
 use rustix::process::Pid;
 
@@ -104,6 +105,12 @@ impl Joined {
     /// What the run did, once it has ended.
     pub(crate) fn deeds(&self) -> Deeds {
         lock(&self.heard).end.as_ref().map(End::deeds).unwrap_or_default()
+    }
+
+    /// Has the holder record what is kept of the run's output.
+    pub(crate) fn output_kept(&self, output: Vec<Event>) {
+        // A holder that is gone has nobody to write it.
+        self.ask(&Request::Kept { output }).ok();
     }
 
     fn ask(&self, request: &Request) -> io::Result<()> {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use h5i_confine::{Limit, Outcome, Stop, Usage};
+use h5i_export::Event;
 use h5i_policy::NetPolicy;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,12 @@ pub(super) enum Request {
     Freeze { frozen: bool },
     /// Change what the box may reach.
     Network(Wish),
+    /// After a run's end, where its output is kept by who joined: what of it.
+    Kept { output: Vec<Event> },
+    /// Stop every process until the conversation ends.
+    Still,
+    /// Put this on record.
+    Record { event: Event },
     /// Connections to this port of the box's loopback will be asked for.
     Forward { port: u16, at: String },
     /// After `Forward`: one connection, on `127.0.0.1` or, with `v6`, on `::1`.

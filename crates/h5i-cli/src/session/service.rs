@@ -23,6 +23,7 @@ use super::control_socket::is_own_user;
 use super::frame::{receive, send};
 use super::message::{Connected, End, Reply, Request, Wanted};
 use super::roster::{Place, Roster};
+use super::still;
 use crate::failure::{Failure, Kind};
 use crate::json_bytes::JsonBytes;
 use crate::running::spawn_failure;
@@ -142,6 +143,8 @@ fn oversee(
             recorded(roster.recorder.note(&format!("{word}: {processes} processes")))?;
             send(stream, &Reply::Done { processes }, &[])
         }
+        Request::Still => still::serve(stream, roster, session),
+        Request::Record { event } => still::write(stream, roster, event),
         Request::Network(wish) => match roster.change_network(&wish) {
             Ok(policy) => send(stream, &Reply::Changed { policy }, &[]),
             Err(failure) => send(stream, &Reply::Refused(failure), &[]),
@@ -228,7 +231,19 @@ fn attend(stream: &UnixStream, place: &Place) -> io::Result<()> {
     let mut deeds = recorder.leave(number);
     deeds.network = recorder.network_of(number);
     match caller {
-        Other::There(stream) => send(stream, &Reply::Ended(End::new(outcome, usage, deeds)), &[]),
+        Other::There(stream) => {
+            send(stream, &Reply::Ended(End::new(outcome, usage, deeds)), &[])?;
+            // Who carried the output comes back with it when its receiver has it.
+            if !recorder.keeps_output() {
+                return Ok(());
+            }
+            match receive::<Request>(stream)? {
+                Some((Request::Kept { output }, _)) => {
+                    recorder.output_kept(number, output).map_err(io::Error::other)
+                }
+                _ => Ok(()),
+            }
+        }
         Other::Gone { .. } => Ok(()),
     }
 }

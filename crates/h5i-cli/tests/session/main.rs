@@ -6,6 +6,7 @@
 #[path = "../support/back_ends.rs"]
 mod back_ends;
 mod ends;
+mod exported;
 mod forwarded;
 mod going;
 #[path = "../support/holder_figures.rs"]
