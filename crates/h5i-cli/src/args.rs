@@ -24,7 +24,7 @@ pub use box_verbs::{
     BoxVerb, CreateArgs, DiffArgs, DiffForm, ExplainArgs, ExportArgs, ForwardArgs, GcArgs,
     ListArgs, LogArgs, ProbeArgs, RmArgs, RuleArgs, RunInArgs, SessionArgs, ShellArgs, StatusArgs,
 };
-pub use inside_verbs::{HookArgs, HookShell, NoteArgs, ReportArgs};
+pub use inside_verbs::{ChangedPathsArgs, HookArgs, HookShell, NoteArgs, ReportArgs};
 pub use making::{After, BaseArgs, LayoutArgs, LearnArgs, PolicyArgs, RunArgs};
 pub use policy_verbs::{AcceptArgs, CheckArgs, PolicyDiffArgs, PolicyVerb, ProfileArgs, TrustArgs};
 pub use receipt_verbs::{PurgeArgs, ReceiptListArgs, ReceiptVerb, ShowArgs, VerifyArgs};
@@ -80,6 +80,9 @@ pub enum Verb {
     /// A box has them as /etc/h5i/hook.bash and /etc/h5i/hook.zsh, to be read by its ~/.bashrc or
     /// ~/.zshrc; with env.set.BASH_ENV = "/etc/h5i/hook.bash" in the policy every `bash -c` reports.
     Hook(HookArgs),
+    /// Inside a box: tell git which files of a large workspace to look at
+    #[command(hide = true)]
+    ChangedPaths(ChangedPathsArgs),
     /// Print the completion script of a shell
     Completions {
         /// The shell

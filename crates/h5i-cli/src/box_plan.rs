@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use h5i_confine::{
-    Access, HOME, HostFacts, Layout, Plan, PlanError, SPOOL, UserNamespaces, WORKSPACE,
+    Access, HOME, HostFacts, Layout, Plan, PlanError, SPOOL, UPPER, UserNamespaces, WORKSPACE,
 };
 use h5i_policy::{NetMode, ResolvedPolicy, Unenforced, unenforced};
 
+use crate::changed_paths::UPPER_IN_BOX;
 use crate::failure::{Failure, Kind};
 use crate::hook;
 use crate::shown::Shown;
@@ -29,7 +30,14 @@ pub fn layout(
 ) -> Layout {
     let mut layout = match Standing::of(store, box_dir, layers) {
         Standing::Directory(path) => Layout::default().place(path, WORKSPACE, Access::Write),
-        Standing::Overlay { lowers, area } => Layout::default().overlay(lowers, area, WORKSPACE),
+        Standing::Overlay { lowers, area } => {
+            let upper = area.join(UPPER);
+            let layout = Layout::default().overlay(lowers, area, WORKSPACE);
+            match layers.iter().any(LayerName::asks) {
+                true => layout.place(upper, UPPER_IN_BOX, Access::Read),
+                false => layout,
+            }
+        }
     };
     layout = layout.place(box_dir.join("home"), HOME, Access::Write);
     layout = layout.prepared_roots(store.roots_dir());

@@ -13,6 +13,7 @@ pub mod args;
 mod box_network;
 pub mod box_plan;
 pub mod caller;
+mod changed_paths;
 mod changes;
 pub mod command_line;
 pub mod creation;

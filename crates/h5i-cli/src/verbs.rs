@@ -3,6 +3,7 @@
 mod accept;
 mod apply;
 mod archive;
+mod changed_paths;
 mod create;
 mod diff;
 mod doors;
@@ -140,6 +141,7 @@ pub(crate) fn perform(cli: &Cli) -> Result<Answer, Refusal> {
         Verb::Note(args) => note::note(args)?,
         Verb::ReportCommand(args) => note::report(args)?,
         Verb::Hook(args) => note::hook(*args)?,
+        Verb::ChangedPaths(args) => changed_paths::answer(&caller()?.surroundings, args)?,
         Verb::Completions { shell } => {
             let script = String::from_utf8_lossy(&Cli::completions(*shell)).into_owned();
             Answer::new((), script)?

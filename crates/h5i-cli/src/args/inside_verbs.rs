@@ -1,4 +1,4 @@
-//! What is said inside a box: `h5i note`, `report-command` and `hook`.
+//! What is said inside a box: `h5i note`, `report-command`, `hook` and `changed-paths`.
 
 use std::ffi::OsString;
 
@@ -47,4 +47,14 @@ pub enum HookShell {
     Bash,
     /// zsh.
     Zsh,
+}
+
+/// `h5i changed-paths`, as git calls what `core.fsmonitor` names.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct ChangedPathsArgs {
+    /// The version of the hook's interface
+    pub interface: u32,
+    /// What the last answer began with
+    #[arg(allow_hyphen_values = true)]
+    pub token: Option<OsString>,
 }

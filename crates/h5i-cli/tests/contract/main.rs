@@ -26,6 +26,7 @@ mod hostile_git;
 mod inside;
 mod isolation;
 mod kept_output;
+mod large_base;
 mod layouts;
 mod life;
 mod log_end;
