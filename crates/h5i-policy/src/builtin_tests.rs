@@ -27,14 +27,14 @@ fn each(line: impl Fn(&Resolved) -> String) -> String {
 #[test]
 fn digests_of_built_in_profiles_change_only_on_purpose() {
     insta::assert_snapshot!(each(|resolved| resolved.policy.digest().to_string()), @r#"
-    agent-claude sha256:c923f4bdcb2502c4b3435b0a61b6ecd122c05ed702b39cd63251b1a1e2ad2d85
-    agent-codex  sha256:ce98931105efc93199329b3866116dfd6a3e60dc2cc00a998e763d2acf24e353
-    agent-local  sha256:8280086a32e67476ce6cca8eb326d2f30dec4a38a2328534671743a0ee104a74
-    browser      sha256:1fce36effc16da5630d1c3e8c26cbfb82071b89f2409272796aa8d9243dbfbe5
-    default      sha256:5dcfadc4aa63757432bd9616f012e30af68af583b4d8115e1cbeffd4f7148458
-    deploy       sha256:9ea04dfde8f4deff92cccccd42565e877aea0b66883e5d30486f528ff8979fa0
-    research     sha256:39fe64ed15598bb6a58dc0bdac0a3153f8cb0adf0a9c1aadd2e7badee0d55f8b
-    review       sha256:14224504124067ed42f1d79734ffc5b1a2aa0f8e7414a7c1b77e5074538d2967
+    agent-claude sha256:509797349e5269875cf67a3da93d0a626bcc28f847693147c923a4844ee75f00
+    agent-codex  sha256:71444029d7ecf078e527913f98d85468e78cb4755ceb40438153cfaf8af05a95
+    agent-local  sha256:f6a787f5dfaf6ec1e89fd1d21b853cdb859e9858ae9d7ac50fb5c01fe86167c6
+    browser      sha256:8082e8d091a273f13af7b60956165b84fa265bba676a506f312428da2606149b
+    default      sha256:08c80529bd75adaf68fa228c6dfebcb110b7af78880e3c1804b3c079ecaea1c4
+    deploy       sha256:2b72077871d1f2c052b3ee58bfbcfe83ca6bedf14d92356024a1efa65f61046e
+    research     sha256:08323db4ba130c603a461571dda0e1c1786a9dfff1db7b38f5c72c7160f361c8
+    review       sha256:9c299ddfd6670a937a6c36809f20c98ea4f1b6dd69eedcf7ffdfa224959c3c21
     "#);
 }
 
@@ -99,9 +99,9 @@ fn the_text_of_default_is_complete_and_legible() {
 
     [limits]
     cpu = "8h"
-    disk = "none"
+    disk = "20GiB"
     file_size = "8GiB"
-    memory = "none"
+    memory = "8GiB"
     open_files = 16384
     output = "256MiB"
     processes = 1024
@@ -147,11 +147,11 @@ fn the_default_profile_in_plain_words() {
     env.pass                 LANG, LC_ALL, LC_CTYPE, TERM, TZ passed on from the host  (built-in profile default)
     limits.wall              wall clock of a run: at most 2h  (built-in profile default)
     limits.cpu               processor time of a run: at most 8h  (built-in profile default)
-    limits.memory            memory of the session: no limit  (default)
+    limits.memory            memory of the session, measured every 10 to 500 ms: at most 8GiB  (built-in profile default)
     limits.processes         processes at once: at most 1024  (built-in profile default)
     limits.open_files        open files of a process: at most 16384  (built-in profile default)
     limits.file_size         size of a file: at most 8GiB  (built-in profile default)
-    limits.disk              disk space of the box: no limit  (default)
+    limits.disk              workspace, home and temporary files together, 4KiB at least for each file: at most 20GiB  (built-in profile default)
     limits.output            output of a run: at most 256MiB  (built-in profile default)
     export.max_file          a changed file: at most 5MiB  (default)
     export.max_total         all changed files: at most 256MiB  (default)
