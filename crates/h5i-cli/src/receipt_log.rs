@@ -14,14 +14,15 @@ use h5i_export::{
     Record, Timestamp,
 };
 
-use h5i_policy::{NetMode, ResolvedPolicy, Tier};
+use h5i_policy::{NetMode, ResolvedPolicy, Tier, Violation};
 
 use crate::failure::{Failure, Kind};
 use crate::log_sync::LogSync;
-use crate::net_record::{NetDeeds, NetRecord};
+use crate::net_record::{NetDeeds, NetRecord, refused_place};
 use crate::path_error::{Action, PathError};
 use crate::program_record::{Programs, Tally};
-use crate::session::Refused;
+use crate::session::{Reactions, Refused, Spent};
+use crate::shown::Shown;
 use crate::store::{Manifest, StoredBox};
 
 /// The log's name in the box's host directory.
@@ -80,6 +81,11 @@ impl ReceiptLog {
         let (writer, opened) = LogWriter::open(&host_dir.join(LOG), digest, Timestamp::now())
             .map_err(|error| Failure::new(open_kind(&error), &error))?;
         Ok(Self { writer: Mutex::new(writer), runs: host_dir.join(RUNS), opened })
+    }
+
+    /// The box's host directory.
+    fn host_dir(&self) -> &Path {
+        self.runs.parent().unwrap_or(&self.runs)
     }
 
     /// Appends a record.
@@ -174,6 +180,7 @@ pub struct Recorder {
     others: Mutex<Programs>,
     net: Mutex<NetRecord>,
     session: OnceLock<SessionHandle>,
+    reactions: Reactions,
     sync: Mutex<LogSync>,
 }
 
@@ -184,6 +191,7 @@ struct Going {
     since: Timestamp,
     refused: Vec<Refused>,
     programs: Programs,
+    spent: Option<Spent>,
 }
 
 /// What a run did, as far as it is told at its end.
@@ -195,6 +203,8 @@ pub struct Deeds {
     pub programs: Tally,
     /// What it did on the network; in a session of this process it is told after its end.
     pub network: NetDeeds,
+    /// The budget that it was stopped for.
+    pub spent: Option<Spent>,
 }
 
 impl Recorder {
@@ -202,10 +212,12 @@ impl Recorder {
     #[must_use]
     pub fn new(log: ReceiptLog, manifest: &Manifest, policy: &ResolvedPolicy) -> Self {
         let (tier, net) = (policy.tier, Mutex::new(NetRecord::new(policy.net.mode)));
+        let react = policy.react.clone();
         let policy = Mutex::new(manifest.policy_digest.to_string());
         let sync = Mutex::new(LogSync::new(log.file()));
         let (runs, others, session) = Default::default();
-        Self { log, tier, policy, runs, others, net, session, sync }
+        let reactions = Reactions::new(react, manifest.name.as_str(), log.host_dir());
+        Self { log, tier, policy, runs, others, net, session, reactions, sync }
     }
 
     /// Takes the next number for a run of this command.
@@ -216,7 +228,7 @@ impl Recorder {
         let mut runs = self.runs();
         let number = self.log.next_run()?;
         let (since, refused, programs) = (Timestamp::now(), Vec::new(), Programs::default());
-        runs.insert(number, Going { argv, since, refused, programs });
+        runs.insert(number, Going { argv, since, refused, programs, spent: None });
         Ok(number)
     }
 
@@ -224,7 +236,7 @@ impl Recorder {
     pub fn leave(&self, run: u64) -> Deeds {
         let deeds = |going: Going| {
             let (refused, programs) = (going.refused, going.programs.tally());
-            Deeds { refused, programs, network: NetDeeds::default() }
+            Deeds { refused, programs, network: NetDeeds::default(), spent: going.spent }
         };
         self.runs().remove(&run).map(deeds).unwrap_or_default()
     }
@@ -348,7 +360,43 @@ impl Recorder {
     /// From here on a refusal among several runs is looked up here.
     pub(crate) fn tells_runs_apart(&self, session: SessionHandle) {
         // There is one session in a recorder's life.
+        self.reactions.act_on(session.clone());
         self.session.set(session).ok();
+    }
+
+    /// What is done about violations.
+    pub(crate) fn reactions(&self) -> &Reactions {
+        &self.reactions
+    }
+
+    /// Something was violated, and that is on record: does what the policy says of it.
+    ///
+    /// # Errors
+    /// As [`ReceiptLog::append`]; nothing may go on then.
+    pub(crate) fn violated(&self, violation: Violation, cause: &str) -> Result<(), Failure> {
+        self.reactions.violated(violation, cause, |event| self.host(event))
+    }
+
+    /// A budget is spent.
+    fn budget_spent(&self, spent: &confine::Spent) -> Result<(), Failure> {
+        let (limit, used, allowed) = (spent.stop.limit.name(), spent.stop.used, spent.stop.allowed);
+        let event = Event::BudgetSpent {
+            limit: limit.to_owned(),
+            used,
+            allowed,
+            pid: spent.pid,
+            program: ByteText::new(spent.program.clone()),
+        };
+        self.log.append(Lane::Host, spent.run, event)?;
+        let by = Shown::bytes(&spent.program).to_string();
+        let told = Spent::from(spent);
+        if let (Some(run), mut runs) = (spent.run, self.runs())
+            && let Some(going) = runs.get_mut(&run)
+        {
+            going.spent = Some(told);
+        }
+        let of = spent.run.map_or_else(String::new, |run| format!(" in run {run}"));
+        self.violated(Violation::Budget, &format!("limits.{limit} spent by {by}{of}"))
     }
 
     /// A refusal is of the run that goes alone, of the one that its process belongs to, or, where that
@@ -365,7 +413,9 @@ impl Recorder {
         {
             refused.count_among(&mut going.refused);
         }
-        self.log.append(Lane::Kernel, run, refused_event(call)).map(drop)
+        self.log.append(Lane::Kernel, run, refused_event(call))?;
+        let by = Shown::bytes(&call.program);
+        self.violated(Violation::RefusedCall, &format!("{} by {by}", call.name))
     }
 
     /// The run that goes, if it is only one.
@@ -384,6 +434,7 @@ impl EventSink for Recorder {
         let recorded = match event {
             confine::Event::RunStarting { run } => self.run_starts(run),
             confine::Event::RunEnded { run, outcome, usage } => self.run_ends(run, outcome, usage),
+            confine::Event::BudgetSpent(spent) => self.budget_spent(&spent),
             confine::Event::RefusedCall(call) => self.refused(&call),
             confine::Event::ExecAttempt(attempt) => {
                 self.of_program(attempt.run, |all| all.attempt(&attempt))
@@ -408,9 +459,13 @@ impl h5i_net::EventSink for Recorder {
             net.take_in(event, alone)
         };
         let Some((run, event)) = taken else { return Ok(()) };
-        let recorded = self.log.append(Lane::Net, run, event);
+        let refused = refused_place(&event);
+        let recorded = self.log.append(Lane::Net, run, event).and_then(|_| match refused {
+            Some(place) => self.violated(Violation::RefusedConnect, &place),
+            None => Ok(()),
+        });
         self.sync.lock().unwrap_or_else(PoisonError::into_inner).written();
-        recorded.map(drop).map_err(|_what_follows_does_not_go_on| h5i_net::SinkClosed)
+        recorded.map_err(|_what_follows_does_not_go_on| h5i_net::SinkClosed)
     }
 }
 
@@ -431,13 +486,17 @@ fn end_event(outcome: confine::Outcome, usage: confine::Usage) -> Event {
         confine::Outcome::Exited(code) => (Outcome::Exited, Some(i32::from(code)), None, None),
         confine::Outcome::Signaled(signal) => (Outcome::Signaled, None, Some(signal), None),
         confine::Outcome::Stopped(stop) => (Outcome::Stopped, None, None, Some(stop)),
+        confine::Outcome::Reacted(_) => (Outcome::Stopped, None, None, None),
         _ => (Outcome::CutOff, None, None, None),
     };
     Event::RunEnd {
         outcome: word,
         exit_code,
         signal,
-        limit: stop.map(|stop| stop.limit.name().to_owned()),
+        limit: match outcome {
+            confine::Outcome::Reacted(violation) => Some(format!("react.{violation}")),
+            _ => stop.map(|stop| stop.limit.name().to_owned()),
+        },
         used: stop.map(|stop| stop.used),
         allowed: stop.map(|stop| stop.allowed),
         wall_ms: millis(usage.wall),

@@ -2,6 +2,7 @@
 
 mod apply;
 mod archive;
+mod budget_use;
 mod create;
 mod diff;
 mod doors;

@@ -28,6 +28,7 @@ pub(super) fn export(caller: &Caller, args: &ExportArgs) -> Result<Answer, Failu
     // Held until the end: a run in between would change what was reviewed.
     let _lock = stored.lock()?;
     let manifest = stored.manifest()?;
+    crate::session::check_export(&stored.host_dir(), manifest.name.as_str())?;
     let policy = frozen_policy(&stored, &manifest)?;
     let log = ReceiptLog::open(&stored)?;
     let secrets = if args.allow_secrets { Secrets::Flag } else { Secrets::Refuse };

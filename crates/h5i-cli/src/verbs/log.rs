@@ -116,10 +116,21 @@ fn words(event: &Event) -> String {
             let how = match (exit_code, signal, limit) {
                 (Some(code), _, _) => format!("exit {code}"),
                 (_, Some(signal), _) => format!("signal {signal}"),
+                (_, _, Some(limit)) if limit.starts_with("react.") => {
+                    format!("stopped by {}", Shown::text(limit))
+                }
                 (_, _, Some(limit)) => format!("stopped by limits.{}", Shown::text(limit)),
                 _ => outcome.name().to_owned(),
             };
             format!("ended: {how} after {wall_ms} ms")
+        }
+        Event::BudgetSpent { limit, used, allowed, pid, program } => {
+            let limit = Shown::text(limit);
+            format!("limits.{limit} spent: {used} of {allowed}, by {program} (pid {pid})")
+        }
+        Event::Reaction { violation, reaction, cause } => {
+            let (violation, reaction) = (Shown::text(violation), Shown::text(reaction));
+            format!("react.{violation}: {reaction}, for {cause}")
         }
         Event::RefusedCall { call, pid, program, errno, count, .. } => {
             format!("refused {call} ×{count} with {errno} by {program} (pid {pid})")
