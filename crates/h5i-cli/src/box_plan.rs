@@ -120,8 +120,6 @@ pub fn plan_failure(error: PlanError) -> Failure {
         PlanError::Tier { .. } | PlanError::Network { .. } => {
             Failure::new(Kind::Refused, &error).hint("--tier process with net.mode none or host")
         }
-        PlanError::Limit { field } => Failure::new(Kind::Refused, &error)
-            .hint(format!("leave limits.{field} out, or bound the host's side (ulimit, cgroup)")),
         PlanError::NamespacesOff => Failure::new(Kind::Refused, &error)
             .hint("leave it out, or --tier workspace (no boundary)"),
         PlanError::Grant { path, .. } | PlanError::NotFileOrDirectory { path } => {

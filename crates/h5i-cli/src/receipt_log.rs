@@ -75,6 +75,11 @@ impl ReceiptLog {
         Ok(Self { writer: Mutex::new(writer), runs: host_dir.join(RUNS), opened })
     }
 
+    /// The box's host directory.
+    fn host_dir(&self) -> &Path {
+        self.runs.parent().unwrap_or(&self.runs)
+    }
+
     /// Appends a record.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use crate::passing::Foreground;
 use crate::payload::Payloads;
 use crate::program_record::Tally;
 use crate::receipt_log::{Deeds, ReceiptLog, Recorder};
-use crate::session::{Host, Joined, Lifetime, Refused, Seat};
+use crate::session::{Host, Joined, Lifetime, Refused, Seat, Spent};
 use crate::store::{BoxLock, Manifest, StoredBox};
 use crate::terminal::Attendance;
 use crate::unconfined;
@@ -81,6 +81,8 @@ pub struct Finished {
     pub programs: Tally,
     /// What it did on the network.
     pub network: NetDeeds,
+    /// The budget that it was stopped for, and who spent it.
+    pub spent: Option<Spent>,
     /// Why output could not be delivered to the caller, where that failed.
     pub undelivered: Option<io::Error>,
 }
@@ -147,8 +149,19 @@ impl Ended {
 
     fn finished(self, run: u64, deeds: Deeds) -> Finished {
         let Self { outcome, usage, stdout, stderr, undelivered } = self;
-        let Deeds { refused, programs, network } = deeds;
-        Finished { run, outcome, usage, stdout, stderr, refused, programs, network, undelivered }
+        let Deeds { refused, programs, network, spent } = deeds;
+        Finished {
+            run,
+            outcome,
+            usage,
+            stdout,
+            stderr,
+            refused,
+            programs,
+            network,
+            spent,
+            undelivered,
+        }
     }
 }
 

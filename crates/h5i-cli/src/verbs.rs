@@ -3,6 +3,7 @@
 mod accept;
 mod apply;
 mod archive;
+mod budget_use;
 mod changed_paths;
 mod create;
 mod diff;

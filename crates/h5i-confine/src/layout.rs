@@ -132,6 +132,16 @@ impl Layout {
         self
     }
 
+    /// The directories of the host that the box writes to.
+    pub(crate) fn written(&self) -> Vec<PathBuf> {
+        let of = |part: &Placement| match &part.source {
+            Source::Directory { path, access: Access::Write } => Some(path.clone()),
+            Source::Directory { .. } | Source::File { .. } => None,
+            Source::Overlay { area, .. } => Some(area.join(UPPER)),
+        };
+        self.placements.iter().filter_map(of).collect()
+    }
+
     /// Keeps prepared roots in this directory.
     #[must_use]
     pub fn prepared_roots(mut self, directory: impl Into<PathBuf>) -> Self {

@@ -25,7 +25,7 @@ use crate::list::List;
 use crate::outcome::{Outcome, Usage};
 use crate::plan::RunDefaults;
 use crate::pump::{Budget, Pumps};
-use crate::session::{Progress, RunState, Session, Shared, State};
+use crate::session::{Progress, RunState, Session, Shared, State, Untold};
 use crate::stdio::StdioPlan;
 use crate::tap::TappedStream;
 use crate::wire::{ExecFailure, MSG_START, Message, START_KEPT};
@@ -198,6 +198,7 @@ pub(crate) fn spawn(command: &mut Command<'_>) -> Result<Run, SpawnError> {
             terminal: None,
             stop: None,
             stop_sent: None,
+            untold: Untold::Nothing,
             cpu_ms: 0,
             end: None,
             kept: command.kept,

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use h5i_confine::{self as confine, SessionHandle, WORKSPACE};
 use h5i_export::{Argv, ByteText, Event, Lane, NetworkChange, Timestamp};
-use h5i_policy::{NetMode, RecordOutput, ResolvedPolicy, Tier};
+use h5i_policy::{NetMode, RecordOutput, ResolvedPolicy, Tier, Violation};
 
 use super::seen::{end_event, refused_event};
 use super::{ReceiptLog, records};
@@ -17,7 +17,8 @@ use crate::hook;
 use crate::log_sync::LogSync;
 use crate::net_record::{NetDeeds, NetRecord};
 use crate::program_record::{Programs, Tally};
-use crate::session::Refused;
+use crate::session::{Reactions, Refused, Spent};
+use crate::shown::Shown;
 use crate::spool::Spool;
 use crate::store::{Manifest, StoredBox};
 
@@ -32,6 +33,7 @@ pub struct Recorder {
     others: Mutex<Programs>,
     pub(super) net: Mutex<NetRecord>,
     pub(super) session: OnceLock<SessionHandle>,
+    reactions: Reactions,
     pub(super) sync: Mutex<LogSync>,
     /// What the box says of itself; none where it has no way to.
     pub(super) spool: Mutex<Option<Spool>>,
@@ -46,6 +48,7 @@ struct Going {
     since: Timestamp,
     refused: Vec<Refused>,
     programs: Programs,
+    spent: Option<Spent>,
 }
 
 /// What a run did, as far as it is told at its end.
@@ -57,6 +60,8 @@ pub struct Deeds {
     pub programs: Tally,
     /// What it did on the network; in a session of this process it is told after its end.
     pub network: NetDeeds,
+    /// The budget that it was stopped for.
+    pub spent: Option<Spent>,
 }
 
 impl Recorder {
@@ -69,7 +74,22 @@ impl Recorder {
         let (runs, others, session, spool) = Default::default();
         let keeps_output = policy_of.record_output == RecordOutput::On;
         let gaps = Mutex::new(Gaps::new(hook_of(&policy_of.env.set)));
-        Self { log, tier, policy, runs, others, net, session, sync, spool, gaps, keeps_output }
+        let name = manifest.name.as_str();
+        let reactions = Reactions::new(policy_of.react.clone(), name, log.host_dir());
+        Self {
+            log,
+            tier,
+            policy,
+            runs,
+            others,
+            net,
+            session,
+            reactions,
+            sync,
+            spool,
+            gaps,
+            keeps_output,
+        }
     }
 
     /// Whether output of runs is kept.
@@ -85,7 +105,7 @@ impl Recorder {
         let mut runs = self.runs();
         let number = self.log.next_run()?;
         let (since, refused, programs) = (Timestamp::now(), Vec::new(), Programs::default());
-        runs.insert(number, Going { argv, since, refused, programs });
+        runs.insert(number, Going { argv, since, refused, programs, spent: None });
         Ok(number)
     }
 
@@ -94,7 +114,7 @@ impl Recorder {
         self.takes_last_words(run);
         let deeds = |going: Going| {
             let (refused, programs) = (going.refused, going.programs.tally());
-            Deeds { refused, programs, network: NetDeeds::default() }
+            Deeds { refused, programs, network: NetDeeds::default(), spent: going.spent }
         };
         self.runs().remove(&run).map(deeds).unwrap_or_default()
     }
@@ -225,8 +245,44 @@ impl Recorder {
 
     /// From here on a refusal among several runs is looked up here.
     pub(crate) fn tells_runs_apart(&self, session: SessionHandle) {
+        self.reactions.act_on(session.clone());
         // There is one session in a recorder's life.
         self.session.set(session).ok();
+    }
+
+    /// What is done about violations.
+    pub(crate) fn reactions(&self) -> &Reactions {
+        &self.reactions
+    }
+
+    /// Something was violated, and that is on record: does what the policy says of it.
+    ///
+    /// # Errors
+    /// As [`ReceiptLog::append`]; nothing may go on then.
+    pub(crate) fn violated(&self, violation: Violation, cause: &str) -> Result<(), Failure> {
+        self.reactions.violated(violation, cause, |event| self.host(event))
+    }
+
+    /// A budget is spent.
+    pub(super) fn budget_spent(&self, spent: &confine::Spent) -> Result<(), Failure> {
+        let (limit, used, allowed) = (spent.stop.limit.name(), spent.stop.used, spent.stop.allowed);
+        let event = Event::BudgetSpent {
+            limit: limit.to_owned(),
+            used,
+            allowed,
+            pid: spent.pid,
+            program: ByteText::new(spent.program.clone()),
+        };
+        self.log.append(Lane::Host, spent.run, event)?;
+        let by = Shown::bytes(&spent.program).to_string();
+        let told = Spent::from(spent);
+        if let (Some(run), mut runs) = (spent.run, self.runs())
+            && let Some(going) = runs.get_mut(&run)
+        {
+            going.spent = Some(told);
+        }
+        let of = spent.run.map_or_else(String::new, |run| format!(" in run {run}"));
+        self.violated(Violation::Budget, &format!("limits.{limit} spent by {by}{of}"))
     }
 
     /// A refusal is of the run that goes alone, of the one that its process belongs to, or, where that
@@ -243,7 +299,9 @@ impl Recorder {
         {
             refused.count_among(&mut going.refused);
         }
-        self.log.append(Lane::Kernel, run, refused_event(call)).map(drop)
+        self.log.append(Lane::Kernel, run, refused_event(call))?;
+        let by = Shown::bytes(&call.program);
+        self.violated(Violation::RefusedCall, &format!("{} by {by}", call.name))
     }
 
     /// The run that goes, if it is only one.

@@ -5,9 +5,12 @@ use std::sync::{MutexGuard, PoisonError};
 use h5i_confine::{self as confine, ProcessEnd};
 use h5i_export::{ByteText, Event, Lane, redact};
 
+use h5i_policy::Violation;
+
 use super::Recorder;
 use crate::failure::Failure;
 use crate::gaps::{Asked, Difference, Gaps};
+use crate::shown::Shown;
 use crate::spool::{Claim, Found, Spool};
 
 impl Recorder {
@@ -43,8 +46,8 @@ impl Recorder {
     /// # Errors
     /// As [`ReceiptLog::append`](super::ReceiptLog::append).
     pub(crate) fn output_kept(&self, run: u64, kept: Vec<Event>) -> Result<(), Failure> {
-        let each = kept.into_iter().filter(|event| matches!(event, Event::Output { .. }));
-        each.map(|event| self.log.append(Lane::Host, Some(run), event).map(drop)).collect()
+        let mut each = kept.into_iter().filter(|event| matches!(event, Event::Output { .. }));
+        each.try_for_each(|event| self.log.append(Lane::Host, Some(run), event).map(drop))
     }
 
     /// A claim that can't be recorded is lost: nothing waits for it. The log that failed ends the
@@ -129,12 +132,14 @@ impl Recorder {
         self.record_differences(differences)
     }
 
-    /// The one place where a gap is noticed; a policy may ask for more than its record.
+    /// The one place where a gap is noticed: it is recorded, and then what the policy says is done.
     fn record_differences(&self, differences: Vec<Difference>) -> Result<(), Failure> {
         for Difference { run, gap, shell, what, reported, seen } in differences {
             let what = ByteText::new(redact(&what));
+            let cause = format!("{}: {}", gap.name(), Shown::bytes(what.as_bytes()));
             let event = Event::Gap { gap, shell, what, reported, seen };
             self.log.append(Lane::Host, run, event)?;
+            self.violated(Violation::Gap, &cause)?;
         }
         Ok(())
     }

@@ -4,8 +4,10 @@ use std::sync::PoisonError;
 
 use h5i_confine::{self as confine, EventSink, SinkClosed};
 use h5i_export::{ByteText, Event, Lane, Outcome};
+use h5i_policy::Violation;
 
 use super::Recorder;
+use crate::net_record::refused_place;
 
 impl EventSink for Recorder {
     fn event(&self, event: confine::Event) -> Result<(), SinkClosed> {
@@ -13,6 +15,7 @@ impl EventSink for Recorder {
             confine::Event::RunStarting { run } => self.run_starts(run),
             confine::Event::RunEnded { run, outcome, usage } => self.run_ends(run, outcome, usage),
             confine::Event::RefusedCall(call) => self.refused(&call),
+            confine::Event::BudgetSpent(spent) => self.budget_spent(&spent),
             confine::Event::ExecAttempt(attempt) => {
                 self.compares_attempt(&attempt);
                 self.of_program(attempt.run, |all| all.attempt(&attempt))
@@ -46,9 +49,13 @@ impl h5i_net::EventSink for Recorder {
             net.take_in(event, alone, holder)
         };
         let Some((run, event)) = taken else { return Ok(()) };
-        let recorded = self.log.append(Lane::Net, run, event);
+        let refused = refused_place(&event);
+        let recorded = self.log.append(Lane::Net, run, event).and_then(|_| match refused {
+            Some(place) => self.violated(Violation::RefusedConnect, &place),
+            None => Ok(()),
+        });
         self.sync.lock().unwrap_or_else(PoisonError::into_inner).written();
-        recorded.map(drop).map_err(|_what_follows_does_not_go_on| h5i_net::SinkClosed)
+        recorded.map_err(|_what_follows_does_not_go_on| h5i_net::SinkClosed)
     }
 }
 
@@ -69,13 +76,17 @@ pub(super) fn end_event(outcome: confine::Outcome, usage: confine::Usage) -> Eve
         confine::Outcome::Exited(code) => (Outcome::Exited, Some(i32::from(code)), None, None),
         confine::Outcome::Signaled(signal) => (Outcome::Signaled, None, Some(signal), None),
         confine::Outcome::Stopped(stop) => (Outcome::Stopped, None, None, Some(stop)),
+        confine::Outcome::Reacted(_) => (Outcome::Stopped, None, None, None),
         _ => (Outcome::CutOff, None, None, None),
     };
     Event::RunEnd {
         outcome: word,
         exit_code,
         signal,
-        limit: stop.map(|stop| stop.limit.name().to_owned()),
+        limit: match outcome {
+            confine::Outcome::Reacted(violation) => Some(format!("react.{violation}")),
+            _ => stop.map(|stop| stop.limit.name().to_owned()),
+        },
         used: stop.map(|stop| stop.used),
         allowed: stop.map(|stop| stop.allowed),
         wall_ms: millis(usage.wall),

@@ -21,6 +21,9 @@ use crate::running::spawn_failure;
 use crate::spool::Spool;
 use crate::store::{Manifest, StoredBox};
 
+/// How long others may take to hear how their runs ended.
+const FAREWELL: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// A session that this process holds. Dropping it ends the box, whoever is in it.
 #[derive(Debug)]
 pub(crate) struct Host {
@@ -126,6 +129,8 @@ impl Host {
         drop(self.place.take());
         self.session.wait();
         self.roster.close();
+        // Whoever had a run in it is told how that ended.
+        self.roster.wait_until_empty(FAREWELL);
         self.roster.ends_network();
         recorder.takes_all_in();
         std::fs::remove_file(&self.socket).ok();

@@ -20,6 +20,7 @@ use rustix::process::Pid;
 use super::control_socket::{be_patient, peer, reach};
 use super::frame::{receive, send};
 use super::message::{Connected, End, Reply, Request, Terminal, Wanted};
+use super::say_aside;
 use crate::failure::Failure;
 use crate::json_bytes::JsonBytes;
 use crate::receipt_log::Deeds;
@@ -192,6 +193,7 @@ impl SessionElsewhere for Joined {
                     lock(&self.heard).stopping = true;
                     self.changed.notify_all();
                 }
+                Ok(Some((Reply::Told { line }, _))) => say_aside(&line),
                 Ok(Some((Reply::Ended(end), _))) => break end,
                 _ => break End::new(Outcome::CutOff, Usage::default(), Deeds::default()),
             }

@@ -77,15 +77,14 @@ pub(super) fn serve(
     roster: &Arc<Roster>,
     session: &SessionHandle,
 ) -> io::Result<()> {
-    let thaws = !roster.is_frozen();
-    if thaws {
-        roster.freezes(true);
+    let reactions = roster.recorder.reactions();
+    let pauses = reactions.pauses();
+    if pauses {
         session.freeze();
     }
     let served = hear(stream, roster);
-    if thaws {
+    if pauses && reactions.goes_on() {
         session.thaw();
-        roster.freezes(false);
     }
     served
 }

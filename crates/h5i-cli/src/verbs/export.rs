@@ -31,6 +31,7 @@ pub(super) fn export(caller: &Caller, args: &ExportArgs) -> Result<Answer, Failu
     let stored = find(caller, &args.name)?;
     let hold = Hold::take(&stored)?;
     let manifest = stored.manifest()?;
+    crate::session::check_export(&stored.host_dir(), manifest.name.as_str())?;
     let policy = frozen_policy(&stored, &manifest)?;
     let secrets = if args.allow_secrets { Secrets::Flag } else { Secrets::Refuse };
     let changes = changes_of(&caller.store, &stored, &manifest, &policy, secrets)?;

@@ -72,6 +72,29 @@ pub enum Event {
         /// The largest resident set of one process, in bytes.
         max_rss_bytes: u64,
     },
+    /// A budget is spent: written before anything is stopped for it, where it was not the kernel
+    /// that did.
+    BudgetSpent {
+        /// The limit, by its policy name.
+        limit: String,
+        /// How much of it was used, in the limit's unit.
+        used: u64,
+        /// How much is allowed, in the limit's unit.
+        allowed: u64,
+        /// Who took the most, or the run's program, as the box numbers it; 0 when it was gone.
+        pid: u32,
+        /// Its program, from the host's view; empty when it was gone.
+        program: ByteText,
+    },
+    /// What the policy's `react` says of a violation is done: written before it is.
+    Reaction {
+        /// What was violated, by its policy name.
+        violation: String,
+        /// What is done, by its policy name.
+        reaction: String,
+        /// What happened.
+        cause: ByteText,
+    },
     /// A system call was refused.
     RefusedCall {
         /// Its name, or `#NUMBER`.

@@ -46,6 +46,18 @@ pub(crate) fn every_event() -> Vec<Event> {
             cpu_ms: 4,
             max_rss_bytes: 5,
         },
+        Event::BudgetSpent {
+            limit: "memory".into(),
+            used: 12,
+            allowed: 10,
+            pid: 4,
+            program: ByteText::new("/usr/bin/tail"),
+        },
+        Event::Reaction {
+            violation: "refused-call".into(),
+            reaction: "freeze".into(),
+            cause: ByteText::new("mount by /usr/bin/mount"),
+        },
         Event::RefusedCall {
             call: "ptrace".into(),
             args: vec![16, u64::MAX],

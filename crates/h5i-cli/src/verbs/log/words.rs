@@ -28,6 +28,9 @@ fn words(event: &Event) -> String {
             let how = match (exit_code, signal, limit) {
                 (Some(code), _, _) => format!("exit {code}"),
                 (_, Some(signal), _) => format!("signal {signal}"),
+                (_, _, Some(limit)) if limit.starts_with("react.") => {
+                    format!("stopped by {}", Shown::text(limit))
+                }
                 (_, _, Some(limit)) => format!("stopped by limits.{}", Shown::text(limit)),
                 _ => outcome.name().to_owned(),
             };
@@ -130,6 +133,14 @@ fn words(event: &Event) -> String {
         }
         Event::CutOff { torn_bytes, .. } => {
             format!("cut off: {torn_bytes} bytes of a record were moved aside")
+        }
+        Event::BudgetSpent { limit, used, allowed, pid, program } => {
+            let limit = Shown::text(limit);
+            format!("limits.{limit} spent: {used} of {allowed}, by {program} (pid {pid})")
+        }
+        Event::Reaction { violation, reaction, cause } => {
+            let (violation, reaction) = (Shown::text(violation), Shown::text(reaction));
+            format!("react.{violation}: {reaction}, for {cause}")
         }
         Event::Export { bundle, .. } => format!("exported {bundle}"),
         Event::Apply { bundle, branch, .. } => {
