@@ -128,7 +128,9 @@ pub fn write_bundle(
     let head = chain_of(input.manifest, input.report.records, Some(input.head))
         .map_err(BundleError::Records)?;
     let receipt = Receipt::new(&input.report, input.policy_text, input.manifest, head, digests);
-    let receipt = json(RECEIPT, &receipt)?;
+    let receipt = receipt
+        .to_text(input.report.records)
+        .map_err(|source| BundleError::Json { file: RECEIPT, source })?;
     let kept = payloads_of(input.report.records);
     for (name, written) in &kept {
         let path = input.payloads.join(name);
