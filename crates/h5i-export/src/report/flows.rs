@@ -1,18 +1,24 @@
 //! What went over the network, and what was refused there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::phrase::Phrase;
 use super::text::{count, size};
 use crate::record::{Event, FlowVerdict, Record};
 
+/// Programs that are named with a destination.
+const PROGRAMS: usize = 5;
+
 /// Flows to one destination.
 #[derive(Debug, Default)]
-struct Flows {
+struct Flows<'a> {
     times: u64,
     sent: u64,
     received: u64,
     unreachable: u64,
+    /// What clients named in TLS or HTTP.
+    named: BTreeSet<&'a str>,
+    programs: BTreeSet<&'a [u8]>,
 }
 
 /// What a destination is called: its names, the address and port, and the rules.
@@ -20,26 +26,29 @@ type Destination<'a> = (&'a [String], String, &'a [String]);
 
 /// The flows that were carried, those to one destination together.
 pub(super) fn carried(records: &[Record]) -> Vec<Phrase> {
-    let mut all: BTreeMap<Destination<'_>, Flows> = BTreeMap::new();
+    let mut all: BTreeMap<Destination<'_>, Flows<'_>> = BTreeMap::new();
     let mut open: BTreeMap<u64, Destination<'_>> = BTreeMap::new();
     for record in records {
         match &record.event {
-            Event::FlowStart { flow, protocol, address, port, names, rules, .. } => {
+            Event::FlowStart { flow, protocol, address, port, names, rules, program, .. } => {
                 let to = (&names[..], place(protocol, address, Some(*port)), &rules[..]);
-                all.entry(to.clone()).or_default().times += 1;
+                let flows = all.entry(to.clone()).or_default();
+                flows.times += 1;
+                flows.programs.extend(program.as_ref().map(|program| program.as_bytes()));
                 open.insert(*flow, to);
             }
-            Event::FlowEnd { flow, sent, received, verdict, .. } => {
+            Event::FlowEnd { flow, named, sent, received, verdict, .. } => {
                 if let Some(flows) = open.remove(flow).and_then(|to| all.get_mut(&to)) {
                     flows.sent = flows.sent.saturating_add(*sent);
                     flows.received = flows.received.saturating_add(*received);
                     flows.unreachable += u64::from(*verdict == FlowVerdict::Unreachable);
+                    flows.named.extend(named.as_deref());
                 }
             }
             _ => {}
         }
     }
-    let line = |((names, place, rules), flows): (Destination<'_>, Flows)| {
+    let line = |((names, place, rules), flows): (Destination<'_>, Flows<'_>)| {
         let mut line = Phrase::new().words("Connected to ");
         if !names.is_empty() {
             line = line.code(names.join(", ")).words(" at ");
@@ -50,6 +59,18 @@ pub(super) fn carried(records: &[Record]) -> Vec<Phrase> {
             size(flows.sent),
             size(flows.received),
         ));
+        // What it was allowed by is named already.
+        let more: Vec<&str> =
+            flows.named.iter().copied().filter(|name| !names.iter().any(|n| n == name)).collect();
+        if !more.is_empty() {
+            line = line.words(", for ").code(more.join(", "));
+        }
+        for (at, program) in flows.programs.iter().take(PROGRAMS).enumerate() {
+            line = line.words(if at == 0 { ", by " } else { ", " }).code(*program);
+        }
+        if flows.programs.len() > PROGRAMS {
+            line = line.words(format!(" and {} more", flows.programs.len() - PROGRAMS));
+        }
         if flows.unreachable > 0 {
             line = line.words(format!(" ({} could not be reached)", flows.unreachable));
         }

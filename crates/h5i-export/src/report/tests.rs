@@ -128,12 +128,12 @@ fn the_network_is_told_destination_by_destination() {
         port: 443,
         names: vec![name.into()],
         rules: vec![format!("{name}:443")],
-        pid: None,
-        program: None,
+        pid: Some(7),
+        program: Some(ByteText::new("/usr/bin/cu`rl")),
     };
     let ended = |flow, verdict, reason: Option<&str>| Event::FlowEnd {
         flow,
-        named: None,
+        named: (flow == 1).then(|| "c.example".to_owned()),
         sent: 1536,
         received: 3,
         duration_ms: 5,

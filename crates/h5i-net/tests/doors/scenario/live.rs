@@ -159,16 +159,26 @@ pub(super) fn stricter() {
     server::echoes(world.listen(&format!("{PUBLIC}:443")));
     world.names.set("a.example", &[PUBLIC]);
     dns::resolve(&world, "a.example");
-    let [mut going, mut staying] = ["c.example", "a.example"].map(|name| {
+    let a = hello::named("a.example");
+    // Another name, none, and a listed one before an encrypted one; and what needs no freedom.
+    let hellos = [
+        hello::to("c.example"),
+        hello::records(&hello::message(&[]), 999),
+        hello::records(&hello::message(&[a, (0xfe0d, vec![0; 60])]), 999),
+        hello::to("a.example"),
+    ];
+    let open = hellos.map(|words| {
         let mut stream = world.connect(&format!("{PUBLIC}:443")).unwrap();
-        let words = hello::to(name);
         stream.write_all(&words).unwrap();
         stream.read_exact(&mut vec![0; words.len()]).unwrap();
         stream
     });
     let began = Instant::now();
     world.network().replace(&policy(NetMode::Allow, &["a.example:443"])).unwrap();
-    closed(&mut going, began);
+    let [one, two, three, mut staying] = open;
+    for mut going in [one, two, three] {
+        closed(&mut going, began);
+    }
     ping(&mut staying).unwrap();
 }
 

@@ -93,14 +93,14 @@ pub(super) fn tls() {
 }
 
 pub(super) fn any_name() {
-    let world = World::new(NetMode::Allow, &["a.example:443,sni=any"]);
-    world.names.set("a.example", &[PUBLIC]);
-    assert_eq!(dns::resolve(&world, "a.example").len(), 1);
+    let world = World::new(NetMode::Allow, &["*.b.example:443", "a.b.example:443,sni=any"]);
+    world.names.set("a.b.example", &[PUBLIC]);
+    assert_eq!(dns::resolve(&world, "a.b.example").len(), 1);
     let to = format!("{PUBLIC}:443");
     let heard = server::hears(world.listen(&to));
-    let hidden = hello::message(&[hello::named("a.example"), (0xfe0d, vec![0; 60])]);
+    let hidden = hello::message(&[hello::named("a.b.example"), (0xfe0d, vec![0; 60])]);
     let (none, other) = (hello::message(&[]), hello::message(&[hello::named("c.example")]));
-    for message in [&none, &other, &hidden, &hello::message(&[hello::named("a.example")])] {
+    for message in [&none, &other, &hidden, &hello::message(&[hello::named("a.b.example")])] {
         let words = hello::records(message, 11);
         assert_eq!(say(&world, &heard, &to, &words, 4), words);
     }
