@@ -212,6 +212,7 @@ fn status_diff_and_export_have_their_shapes() {
     let told: BoxStatus = stand.ok(&["box", "status", "a", "--json"]).data();
     assert_eq!((told.name.as_str(), told.id, told.base), ("a", made.id, made.base));
     assert_eq!((told.policy, told.network.as_str(), told.in_use), (made.policy, "none", false));
+    assert_eq!(told.export_held_by, None);
     assert!(told.session.is_none(), "{:?}", told.session);
     assert_eq!((told.tier.as_str(), told.profile.as_str(), told.runs), ("process", "default", 1));
     assert_eq!((told.expires, told.purpose), (None, None));
@@ -276,7 +277,7 @@ fn what_a_supervised_box_does_on_the_network_is_in_run_and_status() {
         ("192.0.2.9:443", "no rule lists it")
     );
     assert_eq!(denied.allowed_by.as_deref(), Some("192.0.2.9:443"));
-    assert_eq!(run.network_untold, 0);
+    assert_eq!((run.network_untold, run.stopped), (0, None));
 
     let status: BoxStatus = stand.ok(&["box", "status", "a", "--json"]).data();
     assert_eq!((status.tier.as_str(), status.network.as_str()), ("supervised", "allow"));
