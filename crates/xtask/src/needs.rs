@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// A program the tests use, and the Debian package that has it.
-const PROGRAMS: [(&str, &str); 17] = [
+const PROGRAMS: [(&str, &str); 18] = [
     ("bwrap", "bubblewrap"),
     ("ccache", "ccache"),
     ("curl", "curl"),
@@ -14,6 +14,7 @@ const PROGRAMS: [(&str, &str); 17] = [
     ("less", "less"),
     ("make", "make"),
     ("node", "nodejs"),
+    ("openssl", "openssl"),
     ("perl", "perl-base"),
     ("py.test-3", "python3-pytest-xdist"),
     ("python3", "python3"),
