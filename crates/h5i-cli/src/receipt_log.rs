@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use h5i_confine::{self as confine, EventSink, SessionHandle, SinkClosed, WORKSPACE};
+use h5i_confine::{self as confine, EventSink, KnownHolders, SessionHandle, SinkClosed, WORKSPACE};
 use h5i_export::{
     Argv, ByteText, Digest, Event, Lane, LogReader, LogWriter, NetworkChange, Opened, Outcome,
     Record, Timestamp,
@@ -173,6 +173,7 @@ pub struct Recorder {
     /// Programs of runs that are over, and those of which nobody knows whose they are.
     others: Mutex<Programs>,
     net: Mutex<NetRecord>,
+    holders: Mutex<KnownHolders>,
     session: OnceLock<SessionHandle>,
     sync: Mutex<LogSync>,
 }
@@ -204,8 +205,8 @@ impl Recorder {
         let (tier, net) = (policy.tier, Mutex::new(NetRecord::new(policy.net.mode)));
         let policy = Mutex::new(manifest.policy_digest.to_string());
         let sync = Mutex::new(LogSync::new(log.file()));
-        let (runs, others, session) = Default::default();
-        Self { log, tier, policy, runs, others, net, session, sync }
+        let (runs, others, holders, session) = Default::default();
+        Self { log, tier, policy, runs, others, net, holders, session, sync }
     }
 
     /// Takes the next number for a run of this command.
@@ -407,7 +408,8 @@ impl h5i_net::EventSink for Recorder {
         let holder = match &event {
             h5i_net::Event::FlowOpened { socket: Some(inode), .. }
             | h5i_net::Event::FlowRefused { socket: Some(inode), .. } => {
-                self.session.get().and_then(|session| session.holder_of(*inode))
+                let mut known = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
+                self.session.get().and_then(|session| session.holder_of(*inode, &mut known))
             }
             _ => None,
         };

@@ -68,7 +68,7 @@ pub use plan::{Plan, SocketSlot};
 pub use prepared::is_half_made_root;
 pub use probe::{Probe, ProbeError, probe};
 pub use run::{Run, RunHandle};
-pub use session::{LiveProcess, Session, SessionHandle, SocketHolder};
+pub use session::{KnownHolders, LiveProcess, Session, SessionHandle, SocketHolder};
 pub use step::{BindKind, FilterProgram, LandlockRules, NetworkNamespace, Step};
 pub use system::system_grants;
 pub use terminal_modes::TerminalModes;

@@ -289,7 +289,7 @@ impl Drop for Session {
     }
 }
 
-pub use holder::SocketHolder;
+pub use holder::{KnownHolders, SocketHolder};
 pub use live::LiveProcess;
 
 /// Reaps the stage. It is this process's child, and ends when the box is gone.
