@@ -76,7 +76,7 @@ pub use plan::{Plan, SocketSlot};
 pub use prepared::is_half_made_root;
 pub use probe::{Probe, ProbeError, probe};
 pub use run::{Run, RunHandle};
-pub use session::{InUse, LiveProcess, Session, SessionHandle, SocketHolder};
+pub use session::{InUse, KnownHolders, LiveProcess, Session, SessionHandle, SocketHolder};
 pub use step::{BindKind, FilterProgram, LandlockRules, NetworkNamespace, ScratchBound, Step};
 pub use system::system_grants;
 pub use tap::{OutputTap, TappedStream};

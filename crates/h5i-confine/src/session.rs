@@ -341,7 +341,7 @@ impl Drop for Session {
     }
 }
 
-pub use holder::SocketHolder;
+pub use holder::{KnownHolders, SocketHolder};
 pub use live::{InUse, LiveProcess};
 
 /// Reaps the stage. It is this process's child, and ends when the box is gone.

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use h5i_confine::{self as confine, SessionHandle, WORKSPACE};
+use h5i_confine::{self as confine, KnownHolders, SessionHandle, WORKSPACE};
 use h5i_export::{Argv, ByteText, Event, Lane, NetworkChange, Timestamp};
 use h5i_policy::{NetMode, RecordOutput, ResolvedPolicy, Tier, Violation};
 
@@ -32,6 +32,7 @@ pub struct Recorder {
     /// Programs of runs that are over, and those of which nobody knows whose they are.
     others: Mutex<Programs>,
     pub(super) net: Mutex<NetRecord>,
+    pub(super) holders: Mutex<KnownHolders>,
     pub(super) session: OnceLock<SessionHandle>,
     reactions: Reactions,
     pub(super) sync: Mutex<LogSync>,
@@ -71,7 +72,7 @@ impl Recorder {
         let (tier, net) = (policy_of.tier, Mutex::new(NetRecord::new(policy_of.net.mode)));
         let policy = Mutex::new(manifest.policy_digest.to_string());
         let sync = Mutex::new(LogSync::new(log.file()));
-        let (runs, others, session, spool) = Default::default();
+        let (runs, others, holders, session, spool) = Default::default();
         let keeps_output = policy_of.record_output == RecordOutput::On;
         let gaps = Mutex::new(Gaps::new(hook_of(&policy_of.env.set)));
         let name = manifest.name.as_str();
@@ -83,6 +84,7 @@ impl Recorder {
             runs,
             others,
             net,
+            holders,
             session,
             reactions,
             sync,

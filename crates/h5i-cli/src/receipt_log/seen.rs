@@ -40,7 +40,8 @@ impl h5i_net::EventSink for Recorder {
         let holder = match &event {
             h5i_net::Event::FlowOpened { socket: Some(inode), .. }
             | h5i_net::Event::FlowRefused { socket: Some(inode), .. } => {
-                self.session.get().and_then(|session| session.holder_of(*inode))
+                let mut known = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
+                self.session.get().and_then(|session| session.holder_of(*inode, &mut known))
             }
             _ => None,
         };
