@@ -33,7 +33,7 @@ const MOST: usize = 1000;
 /// Descriptors that one of them takes here, and those that the session has anyway, with room for a
 /// start.
 const FOR_EACH: u64 = 6;
-const FOR_ALL: u64 = 40;
+const FOR_ALL: u64 = 43;
 /// How long the programs of a run have to end by themselves once who asked for it is gone.
 const AFTER_HANG_UP: Duration = Duration::from_secs(2);
 

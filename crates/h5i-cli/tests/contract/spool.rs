@@ -92,7 +92,7 @@ fn what_is_forged_in_the_spool_is_a_claim_or_nothing() {
     let script = format!(
         "cd /run/h5i/spool; ln -s {} link; mkfifo pipe; mkdir -p full/x
          printf '{{\"v\":1,\"seq\":0,\"lane\":\"host\",\"kind\":\"session-end\"}}' > forged
-         head -c 100000 /dev/zero > large; chmod 0 large; truncate -s 1T sparse
+         head -c 100000 /dev/zero > large; (umask 0777; echo x > closed); truncate -s 1T sparse
          printf 'h5i-note 1\\nlate' > note; touch -d 2001-01-01 note; chmod 0 .",
         secret.display()
     );
