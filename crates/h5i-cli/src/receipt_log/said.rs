@@ -43,8 +43,8 @@ impl Recorder {
     /// # Errors
     /// As [`ReceiptLog::append`](super::ReceiptLog::append).
     pub(crate) fn output_kept(&self, run: u64, kept: Vec<Event>) -> Result<(), Failure> {
-        let each = kept.into_iter().filter(|event| matches!(event, Event::Output { .. }));
-        each.map(|event| self.log.append(Lane::Host, Some(run), event).map(drop)).collect()
+        let mut each = kept.into_iter().filter(|event| matches!(event, Event::Output { .. }));
+        each.try_for_each(|event| self.log.append(Lane::Host, Some(run), event).map(drop))
     }
 
     /// A claim that can't be recorded is lost: nothing waits for it. The log that failed ends the
