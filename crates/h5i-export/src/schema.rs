@@ -80,8 +80,10 @@ fn may_be_missing(place: &str, kind: &str, name: &str) -> bool {
         "address" | "port" => matches!(kind, "refused-flow" | "refused-address"),
         "name" => kind == "refused-name",
         "rule" => kind == "network-change",
-        "run" | "exit_code" | "signal" | "limit" | "used" | "allowed" | "torn" | "onto"
-        | "branch" => place.starts_with("/records/"),
+        "limit" | "used" | "allowed" => kind == "run-end",
+        "run" | "exit_code" | "signal" | "torn" | "onto" | "branch" => {
+            place.starts_with("/records/")
+        }
         _ => false,
     }
 }
