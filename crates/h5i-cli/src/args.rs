@@ -3,6 +3,7 @@
 
 mod apply;
 mod box_verbs;
+mod inside_verbs;
 mod making;
 mod policy_verbs;
 mod receipt_verbs;
@@ -23,6 +24,7 @@ pub use box_verbs::{
     BoxVerb, CreateArgs, DiffArgs, DiffForm, ExplainArgs, ExportArgs, ForwardArgs, GcArgs,
     ListArgs, LogArgs, ProbeArgs, RmArgs, RuleArgs, RunInArgs, SessionArgs, ShellArgs, StatusArgs,
 };
+pub use inside_verbs::{ChangedPathsArgs, HookArgs, HookShell, NoteArgs, ReportArgs};
 pub use making::{After, BaseArgs, LayoutArgs, LearnArgs, PolicyArgs, RunArgs};
 pub use policy_verbs::{AcceptArgs, CheckArgs, PolicyDiffArgs, PolicyVerb, ProfileArgs, TrustArgs};
 pub use receipt_verbs::{PurgeArgs, ReceiptListArgs, ReceiptVerb, ShowArgs, VerifyArgs};
@@ -66,6 +68,21 @@ pub enum Verb {
     /// Check what was exported, and look after the receipts of removed boxes
     #[command(subcommand)]
     Receipt(ReceiptVerb),
+    /// Inside a box: put a remark on the box's record, as a claim of the box
+    Note(NoteArgs),
+    /// Inside a box: report a command that is over, to be compared with what the host saw
+    ///
+    /// What the box reported and the host did not see, or saw with another exit code, is a finding
+    /// in the log and the report.
+    ReportCommand(ReportArgs),
+    /// Print the script that has a box's shell report its commands
+    ///
+    /// A box has them as /etc/h5i/hook.bash and /etc/h5i/hook.zsh, to be read by its ~/.bashrc or
+    /// ~/.zshrc; with env.set.BASH_ENV = "/etc/h5i/hook.bash" in the policy every `bash -c` reports.
+    Hook(HookArgs),
+    /// Inside a box: tell git which files of a large workspace to look at
+    #[command(hide = true)]
+    ChangedPaths(ChangedPathsArgs),
     /// Print the completion script of a shell
     Completions {
         /// The shell

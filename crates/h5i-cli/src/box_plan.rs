@@ -3,12 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use h5i_confine::{
-    Access, HOME, HostFacts, Layout, Plan, PlanError, SPOOL, UserNamespaces, WORKSPACE,
+    Access, HOME, HostFacts, Layout, Plan, PlanError, SPOOL, UPPER, UserNamespaces, WORKSPACE,
 };
 use h5i_policy::{NetMode, ResolvedPolicy, Unenforced, unenforced};
 
+use crate::changed_paths::UPPER_IN_BOX;
 use crate::failure::{Failure, Kind};
+use crate::hook;
 use crate::shown::Shown;
+use crate::spool;
 use crate::store::{HostId, LayerName, Manifest, Store, StoredBox};
 use crate::workspace::{ObjectMount, Standing};
 
@@ -27,11 +30,22 @@ pub fn layout(
 ) -> Layout {
     let mut layout = match Standing::of(store, box_dir, layers) {
         Standing::Directory(path) => Layout::default().place(path, WORKSPACE, Access::Write),
-        Standing::Overlay { lowers, area } => Layout::default().overlay(lowers, area, WORKSPACE),
+        Standing::Overlay { lowers, area } => {
+            let upper = area.join(UPPER);
+            let layout = Layout::default().overlay(lowers, area, WORKSPACE);
+            match layers.iter().any(LayerName::asks) {
+                true => layout.place(upper, UPPER_IN_BOX, Access::Read),
+                false => layout,
+            }
+        }
     };
     layout = layout.place(box_dir.join("home"), HOME, Access::Write);
     layout = layout.prepared_roots(store.roots_dir());
     layout = layout.place(box_dir.join("spool"), SPOOL, Access::Write);
+    layout = layout.content(hook::BASH_AT, hook::BASH).content(hook::ZSH_AT, hook::ZSH);
+    if let Some(program) = own_program() {
+        layout = layout.file(program, spool::PROGRAM);
+    }
     for mount in mounts {
         layout = layout.place(mount.host.clone(), mount.at.clone(), Access::Read);
     }
@@ -39,6 +53,13 @@ pub fn layout(
         Some(id) => layout.host_id(id.number()),
         None => layout,
     }
+}
+
+/// This program, for the box to speak with. One whose file was replaced meanwhile is not there; then
+/// a box has no `h5i` until the next session.
+fn own_program() -> Option<PathBuf> {
+    let path = std::fs::read_link("/proc/self/exe").ok()?;
+    std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()).then_some(path)
 }
 
 /// The layout of a box that is made, with the object directories that it borrows.
@@ -99,8 +120,6 @@ pub fn plan_failure(error: PlanError) -> Failure {
         PlanError::Tier { .. } | PlanError::Network { .. } => {
             Failure::new(Kind::Refused, &error).hint("--tier process with net.mode none or host")
         }
-        PlanError::Limit { field } => Failure::new(Kind::Refused, &error)
-            .hint(format!("leave limits.{field} out, or bound the host's side (ulimit, cgroup)")),
         PlanError::NamespacesOff => Failure::new(Kind::Refused, &error)
             .hint("leave it out, or --tier workspace (no boundary)"),
         PlanError::Grant { path, .. } | PlanError::NotFileOrDirectory { path } => {

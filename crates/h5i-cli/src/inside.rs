@@ -21,9 +21,14 @@ pub(crate) fn refuse(verb: &str) -> Result<(), Failure> {
 /// # Errors
 /// `refused`, inside a box.
 pub(crate) fn refuse_verb(verb: &str) -> Result<(), Failure> {
-    if std::fs::symlink_metadata(SPOOL).is_err() {
+    if !is_inside() {
         return Ok(());
     }
     let message = format!("h5i {verb} is a person's, and this is the inside of a box");
     Err(Failure::told(Kind::Refused, message).hint("ask the person outside to do it"))
+}
+
+/// Whether this is the inside of a box.
+pub(crate) fn is_inside() -> bool {
+    std::fs::symlink_metadata(SPOOL).is_ok()
 }

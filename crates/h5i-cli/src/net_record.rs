@@ -101,6 +101,25 @@ impl RefusedKind {
     }
 }
 
+/// What a record says was refused on the network, in words.
+pub(crate) fn refused_place(event: &Event) -> Option<String> {
+    let place = |address: &Option<String>, port: &Option<u16>, protocol: &str| {
+        let address = address.as_deref().unwrap_or("others");
+        let port = port.map_or_else(String::new, |port| format!(" port {port}"));
+        format!("{protocol} to {address}{port}")
+    };
+    match event {
+        Event::RefusedName { name: Some(name), .. } => Some(format!("the name {name}")),
+        Event::RefusedName { name: None, .. } => Some("other names".to_owned()),
+        Event::RefusedAddress { protocol, address, port, .. }
+        | Event::RefusedFlow { protocol, address, port, .. } => {
+            Some(place(address, port, protocol))
+        }
+        Event::FlowEnd { reason: Some(reason), flow, .. } => Some(format!("flow {flow}: {reason}")),
+        _ => None,
+    }
+}
+
 /// The network of a session, run by run.
 #[derive(Debug)]
 pub(crate) struct NetRecord {

@@ -1,7 +1,7 @@
 //! The box that a bundle comes from, alive or removed.
 
 use std::fs;
-use std::io::BufReader;
+use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use git2::Repository;
@@ -11,21 +11,23 @@ use crate::archive::archived_as;
 use crate::caller::Caller;
 use crate::changes::base_of;
 use crate::failure::{Failure, Kind};
+use crate::log_tail::tail_of;
 use crate::path_error::{Action, PathError};
 use crate::receipt_log::LOG;
-use crate::store::{BoxLock, BoxName, Manifest, Store, StoredBox};
+use crate::store::{BoxLock, BoxName, LockError, Manifest, Store, StoredBox};
 
 /// The box whose log has the bundle's digest.
 #[derive(Debug)]
 pub(crate) enum Origin {
-    /// It is there; its lock is held.
+    /// It is there.
     Living {
         /// Where it stands.
         stored: StoredBox,
         /// Its manifest.
         manifest: Box<Manifest>,
-        /// Held until the bundle is applied: the log has one writer.
-        _lock: BoxLock,
+        /// Held until the bundle is applied, for the log has one writer; none where the box is
+        /// alive, and the holder of its session writes.
+        lock: Option<BoxLock>,
     },
     /// It was removed; its log is in the archive.
     Removed {
@@ -38,7 +40,7 @@ impl Origin {
     /// Finds the box of that name, and checks that its log is whole and knows the bundle.
     ///
     /// # Errors
-    /// `not-found` without such a box, `busy` while it runs, `refused` when its log does not know
+    /// `not-found` without such a box, `refused` when its log does not know
     /// the bundle, `corrupt` when the log is not whole.
     pub(crate) fn find(
         caller: &Caller,
@@ -47,10 +49,14 @@ impl Origin {
     ) -> Result<Self, Failure> {
         let missing = match crate::verbs::find(caller, name) {
             Ok(stored) => {
-                let lock = stored.lock()?;
+                let lock = match stored.lock() {
+                    Ok(lock) => Some(lock),
+                    Err(LockError::Busy) => None,
+                    Err(error) => return Err(error.into()),
+                };
                 let manifest = Box::new(stored.manifest()?);
                 if knows(&stored.host_dir(), verified)? {
-                    return Ok(Self::Living { stored, manifest, _lock: lock });
+                    return Ok(Self::Living { stored, manifest, lock });
                 }
                 None
             }
@@ -122,9 +128,11 @@ fn knows(host_dir: &Path, verified: &Verified) -> Result<bool, Failure> {
     let manifest = Digest::of(&fs::read(&path).map_err(PathError::at(Action::Read, &path))?);
     let path = host_dir.join(LOG);
     let file = fs::File::open(&path).map_err(PathError::at(Action::Open, &path))?;
+    // What has no end yet is being written, or was cut off: no record.
+    let end = tail_of(&file, 0).map_err(PathError::at(Action::Read, &path))?;
     let mut exported = false;
     // No head is expected: a bundle of another box is unknown here, the log is not broken by it.
-    verify_chain(BufReader::new(file), manifest, None, |record| {
+    verify_chain(BufReader::new(file.take(end)), manifest, None, |record| {
         exported |=
             matches!(record.event, Event::Export { bundle, .. } if bundle == verified.bundle);
     })

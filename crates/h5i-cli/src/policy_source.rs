@@ -17,6 +17,7 @@ use crate::failure::{Failure, Kind};
 use crate::groups::{TOOLS, tool_groups};
 use crate::own_places::OwnPlaces;
 use crate::path_error::{Action, PathError};
+use crate::spool;
 use crate::toolchains::{HostFiles, Question, Toolchains, find_toolchains, system_grants};
 use crate::trust::TrustList;
 use crate::workspace::{HostRepository, PinnedBase};
@@ -29,8 +30,15 @@ const TRUST_HINT: &str = "leave it out, or trust this document: h5i policy trust
 /// The profile that is taken when none is named.
 pub(crate) const DEFAULT_PROFILE: &str = "default";
 /// What is appended to the PATH of a box.
-const SYSTEM_PATH: [&str; 6] =
-    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+const SYSTEM_PATH: [&str; 7] = [
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+    spool::PROGRAM_DIR,
+];
 
 /// A resolved policy with what was found on the host for it.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use h5i_confine::{Command, Outcome, Output, PlanError, SpawnError, StartError, Usage};
-use h5i_policy::{Millis, ResolvedPolicy, Tier};
+use h5i_policy::{Millis, RecordOutput, ResolvedPolicy, Tier};
 
 use crate::args::Assignment;
 use crate::box_plan;
@@ -13,9 +13,10 @@ use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::net_record::NetDeeds;
 use crate::passing::Foreground;
+use crate::payload::Payloads;
 use crate::program_record::Tally;
 use crate::receipt_log::{Deeds, ReceiptLog, Recorder};
-use crate::session::{Host, Joined, Lifetime, Refused, Seat};
+use crate::session::{Host, Joined, Lifetime, Refused, Seat, Spent};
 use crate::store::{BoxLock, Manifest, StoredBox};
 use crate::terminal::Attendance;
 use crate::unconfined;
@@ -80,6 +81,8 @@ pub struct Finished {
     pub programs: Tally,
     /// What it did on the network.
     pub network: NetDeeds,
+    /// The budget that it was stopped for, and who spent it.
+    pub spent: Option<Spent>,
     /// Why output could not be delivered to the caller, where that failed.
     pub undelivered: Option<io::Error>,
 }
@@ -146,8 +149,19 @@ impl Ended {
 
     fn finished(self, run: u64, deeds: Deeds) -> Finished {
         let Self { outcome, usage, stdout, stderr, undelivered } = self;
-        let Deeds { refused, programs, network } = deeds;
-        Finished { run, outcome, usage, stdout, stderr, refused, programs, network, undelivered }
+        let Deeds { refused, programs, network, spent } = deeds;
+        Finished {
+            run,
+            outcome,
+            usage,
+            stdout,
+            stderr,
+            refused,
+            programs,
+            network,
+            spent,
+            undelivered,
+        }
     }
 }
 
@@ -165,9 +179,13 @@ fn confined(caller: &Caller, errand: &Errand<'_>) -> Result<Finished, Failure> {
     if let Some(wall) = errand.timeout {
         command.wall(wall);
     }
+    let payloads = keep_output(&mut command, errand)?;
     let ended = pass(&mut command, foreground.as_ref());
-    let mut deeds = host.leave(number);
     let recorder = Arc::clone(host.recorder());
+    if let (Some(payloads), Ok(_)) = (payloads, &ended) {
+        recorder.output_kept(number, payloads.finish(number)?)?;
+    }
+    let mut deeds = host.leave(number);
     let session = host.handle();
     host.end(|others| {
         if let Some(foreground) = &foreground {
@@ -191,8 +209,25 @@ fn join(caller: &Caller, errand: &Errand<'_>, joined: &Arc<Joined>) -> Result<Fi
     let mut command = joined.command(program, errand.timeout);
     command.args(args);
     environment(&mut command, caller, errand);
+    let payloads = keep_output(&mut command, errand)?;
     let ended = pass(&mut command, foreground.as_ref())?;
+    if let Some(payloads) = payloads {
+        joined.output_kept(payloads.finish(joined.run())?);
+    }
     Ok(ended.finished(joined.run(), joined.deeds()))
+}
+
+/// Has a run's output kept, where the policy says so.
+fn keep_output(
+    command: &mut Command<'_>,
+    errand: &Errand<'_>,
+) -> Result<Option<Arc<Payloads>>, Failure> {
+    if errand.policy.record_output != RecordOutput::On {
+        return Ok(None);
+    }
+    let payloads = Arc::new(Payloads::new(&errand.stored.host_dir())?);
+    command.output_tap(Arc::<Payloads>::clone(&payloads));
+    Ok(Some(payloads))
 }
 
 fn pass(command: &mut Command<'_>, foreground: Option<&Foreground>) -> Result<Ended, Failure> {

@@ -3,6 +3,8 @@
 mod accept;
 mod apply;
 mod archive;
+mod budget_use;
+mod changed_paths;
 mod create;
 mod diff;
 mod doors;
@@ -13,6 +15,7 @@ mod housekeeping;
 mod listing;
 mod live;
 mod log;
+mod note;
 mod one_shot;
 mod policy;
 mod probe;
@@ -136,6 +139,10 @@ pub(crate) fn perform(cli: &Cli) -> Result<Answer, Refusal> {
             ReceiptVerb::Show(args) => archive::show(&caller()?, args)?,
             ReceiptVerb::Purge(args) => archive::purge(&caller()?, args)?,
         },
+        Verb::Note(args) => note::note(args)?,
+        Verb::ReportCommand(args) => note::report(args)?,
+        Verb::Hook(args) => note::hook(*args)?,
+        Verb::ChangedPaths(args) => changed_paths::answer(&caller()?.surroundings, args)?,
         Verb::Completions { shell } => {
             let script = String::from_utf8_lossy(&Cli::completions(*shell)).into_owned();
             Answer::new((), script)?

@@ -20,6 +20,7 @@ use crate::outcome::{Outcome, Usage};
 use crate::plan::{Plan, RunDefaults};
 use crate::run::{self, Run};
 use crate::session::Shared;
+use crate::tap::OutputTap;
 use crate::terminal_modes::TerminalModes;
 
 /// Where a run's input comes from or its output goes to.
@@ -62,6 +63,7 @@ pub struct Command<'a> {
     pub(crate) stderr: Stdio,
     pub(crate) terminal: Option<TerminalSize>,
     pub(crate) terminal_modes: Option<TerminalModes>,
+    pub(crate) tap: Option<Arc<dyn OutputTap>>,
 }
 
 /// Size of a terminal in characters.
@@ -141,6 +143,7 @@ impl<'a> Command<'a> {
             stderr: Stdio::Inherit,
             terminal: None,
             terminal_modes: None,
+            tap: None,
         }
     }
 
@@ -229,6 +232,12 @@ impl<'a> Command<'a> {
     /// Sets the modes in which the run's terminal starts; the kernel's defaults otherwise.
     pub fn terminal_modes(&mut self, modes: TerminalModes) -> &mut Self {
         self.terminal_modes = Some(modes);
+        self
+    }
+
+    /// Has the run's output heard on its way. Output that would need no carrying is carried for it.
+    pub fn output_tap(&mut self, tap: Arc<dyn OutputTap>) -> &mut Self {
+        self.tap = Some(tap);
         self
     }
 

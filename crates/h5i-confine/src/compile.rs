@@ -18,6 +18,8 @@ use crate::wire::{
 
 /// Tag under which the stage hands out the listener of the system-call filter.
 pub(crate) const TAG_LISTENER: u32 = 1;
+/// Memory file systems that are measured have this tag and above.
+pub(crate) const TAG_SCRATCH: u32 = 100;
 /// Sockets that other crates asked for have this tag and above.
 pub(crate) const TAG_SOCKETS: u32 = 1000;
 /// Terminals of runs are tagged with the run's number from here on.
@@ -63,6 +65,7 @@ pub(crate) fn compile(steps: &[Step], received: &[usize]) -> Compiled {
         errands: None,
         leaving: None,
         host: None,
+        scratches: 0,
     };
     compiler.made.insert(Path::new("/"));
     for (index, step) in steps.iter().enumerate() {
@@ -95,6 +98,8 @@ struct Compiler {
     /// The step that has the stage unmount the host's root, until that is waited for.
     leaving: Option<u32>,
     host: Option<HostRoot>,
+    /// Memory file systems that were handed out.
+    scratches: u32,
 }
 
 /// The host's root while the box's is built, and a descriptor of it.
@@ -161,14 +166,17 @@ impl Compiler {
             Step::Overlay { target, lowers, area, base } => {
                 self.overlay(target, lowers, area, base.as_deref());
             }
-            Step::Scratch { path, mode } => {
+            Step::Scratch { path, mode, bound } => {
                 self.directory(path);
-                self.mount(
-                    "tmpfs",
-                    path,
-                    libc::MS_NOSUID | libc::MS_NODEV,
-                    &format!("mode={mode:o}"),
-                );
+                let bounds = bound.map_or_else(String::new, |bound| {
+                    format!(",size={},nr_inodes={}", bound.bytes, bound.inodes)
+                });
+                let (flags, data) =
+                    (libc::MS_NOSUID | libc::MS_NODEV, format!("mode={mode:o}{bounds}"));
+                self.mount("tmpfs", path, flags, &data);
+                if bound.is_some() {
+                    self.hand_out_directory(path);
+                }
             }
             Step::Proc => {
                 let path = Path::new("/proc");
@@ -289,6 +297,16 @@ impl Compiler {
         let kind = Arg::Data(self.list.string(kind.as_bytes()));
         let data = Arg::Data(self.list.string(data.as_bytes()));
         self.list.call(libc::SYS_mount, &[kind, target, kind, Arg::Value(flags), data]);
+    }
+
+    /// Hands out a descriptor by which the file system at `path` can be measured.
+    fn hand_out_directory(&mut self, path: &Path) {
+        let path = self.path(path);
+        let flags = Arg::Value((libc::O_PATH | libc::O_DIRECTORY) as u64 | CLOEXEC);
+        let slot = self.list.open(libc::SYS_openat, &[AT_FDCWD, path, flags, NONE]);
+        self.list.hand_out(slot, TAG_SCRATCH + self.scratches);
+        self.scratches += 1;
+        self.list.close(slot);
     }
 
     fn empty_root(&mut self) {

@@ -105,11 +105,8 @@ impl Holder {
     pub(crate) fn stop(&self, stop: Stop) {
         match self {
             Self::Here { shared, run } => {
-                if let Some(run) = shared.state().runs.get_mut(run)
-                    && run.stop.is_none()
-                    && run.end.is_none()
-                {
-                    run.stop = Some(stop);
+                if let Some(run) = shared.state().runs.get_mut(run) {
+                    run.stop_for(stop, None);
                 }
                 shared.wake();
             }

@@ -26,12 +26,6 @@ pub enum PlanError {
         /// The tier that it asks for.
         tier: Tier,
     },
-    /// A budget that is not enforced yet.
-    #[error("limits.{field} can't be enforced by this version")]
-    Limit {
-        /// Name of the policy's field.
-        field: &'static str,
-    },
     /// The policy asks to do without namespaces, which is not served yet.
     #[error("namespaces = \"off\" is not served by this version")]
     NamespacesOff,

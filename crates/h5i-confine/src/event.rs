@@ -4,7 +4,7 @@ mod exec;
 
 use std::time::Duration;
 
-use crate::outcome::{Outcome, Usage};
+use crate::outcome::{Outcome, Stop, Usage};
 pub use exec::{Arguments, Exec, ExecAttempt, ProcessEnd, ProcessEnded, ProcessId, Seen};
 
 /// One observation of the supervisor.
@@ -32,6 +32,9 @@ pub enum Event {
         /// What it cost.
         usage: Usage,
     },
+    /// A budget is spent: sent before anything is stopped for it, where it was not the kernel that
+    /// did.
+    BudgetSpent(Spent),
     /// A system call was refused: the first of its kind, or how often the kind came again.
     RefusedCall(RefusedCall),
     /// A process asks for another program: sent before it gets it. A sink that is closed then means
@@ -41,6 +44,21 @@ pub enum Event {
     Exec(Exec),
     /// A process that made an attempt has ended.
     ProcessEnded(ProcessEnded),
+}
+
+/// A budget that is spent, and on what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Spent {
+    /// The run that is stopped for it; none where what took the most was left by a run that has
+    /// ended.
+    pub run: Option<u64>,
+    /// Which budget, what was used, what is allowed.
+    pub stop: Stop,
+    /// Process id inside the box of who took the most, or of the run's program; 0 when it was gone.
+    pub pid: u32,
+    /// Its executable by `/proc/<pid>/exe`, empty when it was gone.
+    pub program: Vec<u8>,
 }
 
 /// A refused system call. Same call, same program, same scalar arguments are one kind.

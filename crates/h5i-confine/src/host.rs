@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::cgroup;
 use crate::sys;
 
 /// Facts about the host that a plan depends on.
@@ -29,6 +30,10 @@ pub struct HostFacts {
     /// Files below `/proc` that are masked in a box: those that tell about the host and that
     /// everybody may read.
     pub proc_files_to_mask: Vec<PathBuf>,
+    /// Memory of the host, bytes.
+    pub memory: u64,
+    /// Where a memory cgroup can be made.
+    pub(crate) cgroup: Option<cgroup::Place>,
 }
 
 /// Whether the caller may make user namespaces, by the host's settings.
@@ -84,6 +89,8 @@ impl HostFacts {
                     fs::symlink_metadata(path).is_ok_and(|found| found.mode() & 0o004 != 0)
                 })
                 .collect(),
+            memory: total_memory(),
+            cgroup: cgroup::Place::find(rustix::process::geteuid().as_raw()),
         })
     }
 
@@ -92,6 +99,11 @@ impl HostFacts {
     pub fn is_root(&self) -> bool {
         self.uid == 0
     }
+}
+
+fn total_memory() -> u64 {
+    let found = rustix::system::sysinfo();
+    found.totalram.saturating_mul(found.mem_unit.into())
 }
 
 fn parse_release(release: &str) -> (u32, u32) {

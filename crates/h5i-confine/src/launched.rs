@@ -13,6 +13,8 @@ use h5i_policy::ResolvedPolicy;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
 
+use crate::budgets::Budgets;
+use crate::cgroup::Cgroup;
 use crate::compile::{self, TAG_LISTENER, TAG_SOCKETS};
 use crate::control;
 use crate::error::StartError;
@@ -21,6 +23,7 @@ use crate::id_map::IdMap;
 use crate::layout::{Access, Layout};
 use crate::list::List;
 use crate::plan::{self, Plan};
+use crate::processes;
 use crate::session::{Session, Shared, State, reap};
 use crate::step::{BindKind, Step};
 use crate::sys;
@@ -108,6 +111,8 @@ pub struct Launched<'a> {
     ahead: Ahead,
     watcher: Watcher,
     also: Vec<Watched>,
+    /// After `ahead`, whose processes are in it.
+    cgroup: Option<Cgroup>,
 }
 
 /// The session's thread, waiting to be told what to watch. It is made here, while the stage is at
@@ -115,8 +120,11 @@ pub struct Launched<'a> {
 #[derive(Debug)]
 struct Watcher {
     thread: JoinHandle<()>,
-    watched: Sender<(Arc<Shared>, Vec<Watched>)>,
+    watched: Sender<Handed>,
 }
+
+/// What the session's thread gets.
+type Handed = (Arc<Shared>, Vec<Watched>, Option<Cgroup>);
 
 impl<'a> Launched<'a> {
     /// Goes on from `ahead`, if that is how this plan begins, else from the beginning.
@@ -128,11 +136,13 @@ impl<'a> Launched<'a> {
             Some(ahead) => ahead,
             None => Ahead::take(first.to_vec())?,
         };
-        if let Some(Alive { control, .. }) = &ahead.alive {
+        let mut cgroup = None;
+        if let Some(Alive { control, stage, .. }) = &ahead.alive {
+            cgroup = take_in(plan, stage);
             send_rest(plan, control)?;
         }
         let watcher = Watcher::start(plan)?;
-        Ok(Self { plan, ahead, watcher, also: Vec::new() })
+        Ok(Self { plan, ahead, watcher, also: Vec::new(), cgroup })
     }
 
     /// Has the session's thread call `heard` whenever there is something to read from `fd`, as long
@@ -147,7 +157,7 @@ impl<'a> Launched<'a> {
     /// # Errors
     /// [`StartError::Prepare`].
     pub fn session(self, sink: Arc<dyn EventSink>) -> Result<Session, StartError> {
-        let Self { plan, mut ahead, watcher: Watcher { thread, watched }, also } = self;
+        let Self { plan, mut ahead, watcher: Watcher { thread, watched }, also, cgroup } = self;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|e| StartError::Prepare { what: "make an event counter", source: e.into() })?;
         let Some(alive) = ahead.alive.take() else { return Err(StartError::StageDied) };
@@ -155,31 +165,40 @@ impl<'a> Launched<'a> {
         let (changed, state) = (Condvar::new(), Mutex::new(State::default()));
         let shared = Arc::new(Shared { control, wake, stage, sink, started, changed, state });
         // The thread waits for nothing else, so it is there to receive this.
-        watched.send((Arc::clone(&shared), also)).ok();
-        Ok(Session::new(plan, shared, thread))
+        let bounded = cgroup.is_some();
+        watched.send((Arc::clone(&shared), also, cgroup)).ok();
+        let mut session = Session::new(plan, shared, thread);
+        if plan.runs.cgroup.is_some() && !bounded {
+            session.has_no_cgroup();
+        }
+        Ok(session)
     }
 }
 
 impl Watcher {
     fn start(plan: &Plan) -> Result<Self, StartError> {
-        let (watched, told) = mpsc::channel::<(Arc<Shared>, Vec<Watched>)>();
+        let (watched, told) = mpsc::channel::<Handed>();
         let (steps, runs) = (plan.shared_steps(), Arc::clone(&plan.runs));
         let watch = move || {
             // Nobody tells when the box is not wanted after all.
-            let Ok((shared, also)) = told.recv() else { return };
-            let listener = match handshake(&shared.control, &steps) {
-                Ok(mut handed) => {
-                    let listener = handed.remove(&TAG_LISTENER);
+            let Ok((shared, also, cgroup)) = told.recv() else { return };
+            let ready = handshake(&shared.control, &steps).and_then(|mut handed| {
+                let listener = handed.remove(&TAG_LISTENER);
+                let sockets = handed.split_off(&TAG_SOCKETS);
+                let scratch = handed.into_values().collect();
+                Ok((listener, sockets, Budgets::new(&runs, scratch, cgroup)?))
+            });
+            match ready {
+                Ok((listener, sockets, budgets)) => {
                     let named = |(tag, fd)| (tag - TAG_SOCKETS, fd);
-                    shared.is_ready(handed.into_iter().map(named).collect());
-                    listener
+                    shared.is_ready(sockets.into_iter().map(named).collect());
+                    watch::run(&shared, listener, also, budgets);
                 }
                 Err(error) => {
                     shared.has_failed(error);
-                    None
+                    watch::run(&shared, None, also, Budgets::none());
                 }
-            };
-            watch::run(&shared, listener, also, &runs.limits);
+            }
         };
         let thread = std::thread::Builder::new()
             .name("h5i-session".to_owned())
@@ -188,6 +207,19 @@ impl Watcher {
             .map_err(|source| StartError::Prepare { what: "start a thread", source })?;
         Ok(Self { thread, watched })
     }
+}
+
+/// Has the kernel bound the memory of what the stage and the box's init will start: no program of the
+/// box runs before the rest of the steps is sent. `None` where it can't be had; then measuring bounds
+/// it alone.
+fn take_in(plan: &Plan, stage: &OwnedFd) -> Option<Cgroup> {
+    let (place, allowed) = (plan.runs.cgroup.as_ref()?, plan.runs.limits.memory?);
+    let cgroup = place.make(allowed.count()).ok()?;
+    let stage = sys::process_of(stage.as_fd())?;
+    cgroup.take_in(stage).ok()?;
+    // The init was forked before, or is there from its first moment.
+    processes::children(stage).into_iter().try_for_each(|init| cgroup.take_in(init)).ok()?;
+    Some(cgroup)
 }
 
 /// Sends what the box's init goes on with.

@@ -37,8 +37,8 @@ pub struct Placement {
 
 /// What of the host a [`Placement`] shows.
 ///
-/// Every path is absolute, a directory by the time the plan is started, and no part of it a
-/// symbolic link.
+/// Every path is absolute, a directory (or a file) by the time the plan is started, and no part of
+/// it a symbolic link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Source {
@@ -48,6 +48,11 @@ pub enum Source {
         path: PathBuf,
         /// Whether the box may write there.
         access: Access,
+    },
+    /// One file, for reading and executing.
+    File {
+        /// Where it is on the host.
+        path: PathBuf,
     },
     /// Several directories as one (`overlayfs`), which the box may write; only the area changes.
     Overlay {
@@ -68,6 +73,8 @@ pub enum Source {
 pub struct Layout {
     /// The parts, in the order in which they are mounted.
     pub placements: Vec<Placement>,
+    /// Files of this content, by path in the box; for reading.
+    pub files: Vec<(PathBuf, Vec<u8>)>,
     /// When the caller is root: the non-zero host id (user and group) under which the box runs and
     /// which owns what it may write. Without it a root caller is refused.
     pub host_id: Option<u32>,
@@ -108,6 +115,31 @@ impl Layout {
         let source = Source::Overlay { lowers, area: area.into() };
         self.placements.push(Placement { source, target: target.into() });
         self
+    }
+
+    /// Shows one file of the host, for reading and executing.
+    #[must_use]
+    pub fn file(mut self, source: impl Into<PathBuf>, target: impl Into<PathBuf>) -> Self {
+        let source = Source::File { path: source.into() };
+        self.placements.push(Placement { source, target: target.into() });
+        self
+    }
+
+    /// Adds a file of this content, for reading.
+    #[must_use]
+    pub fn content(mut self, target: impl Into<PathBuf>, content: impl Into<Vec<u8>>) -> Self {
+        self.files.push((target.into(), content.into()));
+        self
+    }
+
+    /// The directories of the host that the box writes to.
+    pub(crate) fn written(&self) -> Vec<PathBuf> {
+        let of = |part: &Placement| match &part.source {
+            Source::Directory { path, access: Access::Write } => Some(path.clone()),
+            Source::Directory { .. } | Source::File { .. } => None,
+            Source::Overlay { area, .. } => Some(area.join(UPPER)),
+        };
+        self.placements.iter().filter_map(of).collect()
     }
 
     /// Keeps prepared roots in this directory.

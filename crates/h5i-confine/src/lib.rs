@@ -11,10 +11,15 @@
 //! secret of the caller is ever inside.
 #![cfg(target_os = "linux")]
 
+mod budgets;
+mod census;
+mod cgroup;
 mod child;
 mod command;
 mod compile;
 mod control;
+mod disk_count;
+mod disk_meter;
 mod elsewhere;
 mod enforcement;
 mod error;
@@ -26,6 +31,7 @@ mod landlock;
 mod launched;
 mod layout;
 mod list;
+mod memory_meter;
 mod notices;
 mod outcome;
 mod overlay_trial;
@@ -44,8 +50,10 @@ mod stdio;
 mod step;
 mod sys;
 mod system;
+mod tap;
 mod terminal_modes;
 mod trees;
+mod unnamed;
 mod watch;
 mod wire;
 
@@ -55,7 +63,7 @@ pub use enforcement::{Enforcement, Mechanism, State};
 pub use error::{PlanError, SpawnError, StartError};
 pub use event::{
     Arguments, Event, EventSink, Exec, ExecAttempt, NoSink, ProcessEnd, ProcessEnded, ProcessId,
-    RefusedCall, Seen, SinkClosed,
+    RefusedCall, Seen, SinkClosed, Spent,
 };
 pub use host::{HostFacts, UserNamespaces};
 pub use launched::{Ahead, Launched};
@@ -68,7 +76,8 @@ pub use plan::{Plan, SocketSlot};
 pub use prepared::is_half_made_root;
 pub use probe::{Probe, ProbeError, probe};
 pub use run::{Run, RunHandle};
-pub use session::{KnownHolders, LiveProcess, Session, SessionHandle, SocketHolder};
-pub use step::{BindKind, FilterProgram, LandlockRules, NetworkNamespace, Step};
+pub use session::{InUse, KnownHolders, LiveProcess, Session, SessionHandle, SocketHolder};
+pub use step::{BindKind, FilterProgram, LandlockRules, NetworkNamespace, ScratchBound, Step};
 pub use system::system_grants;
+pub use tap::{OutputTap, TappedStream};
 pub use terminal_modes::TerminalModes;

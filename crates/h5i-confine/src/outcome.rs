@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use h5i_policy::Violation;
+
 /// How a run ended. A stop is a value of its own, never a bare signal number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -13,6 +15,8 @@ pub enum Outcome {
     Signaled(i32),
     /// A budget ended the run.
     Stopped(Stop),
+    /// A violation ended the session, as the policy's `react` says.
+    Reacted(Violation),
     /// The session was ended by its owner while the run was alive.
     Ended,
     /// The session broke off (its init or the stage died): what the run did last is not known.
@@ -27,14 +31,14 @@ impl Outcome {
     }
 
     /// The exit code that a shell would show: the program's own, 128+n for a signal, 124 for the
-    /// wall clock, 123 for another budget, 125 when h5i can't tell.
+    /// wall clock, 123 for another budget or a violation, 125 when h5i can't tell.
     #[must_use]
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Exited(code) => code,
             Self::Signaled(signal) => 128u8.saturating_add(u8::try_from(signal).unwrap_or(127)),
             Self::Stopped(stop) if stop.limit == Limit::Wall => 124,
-            Self::Stopped(_) => 123,
+            Self::Stopped(_) | Self::Reacted(_) => 123,
             Self::Ended | Self::CutOff => 125,
         }
     }
@@ -84,9 +88,17 @@ pub enum Limit {
     Output,
     /// Size of one file, bytes.
     FileSize,
+    /// Memory of all processes and memory files of the session, bytes.
+    Memory,
+    /// What the box takes on disk and in its memory file systems, bytes.
+    Disk,
 }
 
 impl Limit {
+    /// Every budget that can end a run.
+    pub const ALL: [Self; 6] =
+        [Self::Wall, Self::Cpu, Self::Output, Self::FileSize, Self::Memory, Self::Disk];
+
     /// The name of the policy's field.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -95,14 +107,15 @@ impl Limit {
             Self::Cpu => "cpu",
             Self::Output => "output",
             Self::FileSize => "file_size",
+            Self::Memory => "memory",
+            Self::Disk => "disk",
         }
     }
 
     /// The limit of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        let all = [Self::Wall, Self::Cpu, Self::Output, Self::FileSize];
-        all.into_iter().find(|limit| limit.name() == name)
+        Self::ALL.into_iter().find(|limit| limit.name() == name)
     }
 }
 
@@ -112,6 +125,9 @@ impl fmt::Display for Outcome {
             Self::Exited(code) => write!(f, "exit {code}"),
             Self::Signaled(signal) => write!(f, "ended by signal {signal}"),
             Self::Stopped(stop) => write!(f, "{stop}"),
+            Self::Reacted(violation) => {
+                write!(f, "ended with its session by react.{violation} = \"kill\"")
+            }
             Self::Ended => f.write_str("ended with its session"),
             Self::CutOff => f.write_str("cut off: the session broke"),
         }
@@ -122,7 +138,7 @@ impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = match self.limit {
             Limit::Wall | Limit::Cpu => "ms",
-            Limit::Output | Limit::FileSize => "bytes",
+            Limit::Output | Limit::FileSize | Limit::Memory | Limit::Disk => "bytes",
         };
         let (name, used, allowed) = (self.limit.name(), self.used, self.allowed);
         write!(f, "stopped by limits.{name}: used {used} {unit} of {allowed} {unit}")

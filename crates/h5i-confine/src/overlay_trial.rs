@@ -62,7 +62,7 @@ fn steps(facts: &HostFacts, host_id: u32, directory: &Path) -> Vec<Step> {
     steps.push(Step::MapIds { inside: BOX_ID, uid, gid });
     let network = NetworkNamespace::Host;
     steps.extend([Step::BecomeInit { network }, Step::DetachMounts, Step::EmptyRoot]);
-    steps.push(Step::Scratch { path: "/run".into(), mode: 0o755 });
+    steps.push(Step::Scratch { path: "/run".into(), mode: 0o755, bound: None });
     let lower = directory.join("lower");
     steps.push(Step::Bind {
         source: lower.clone(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use h5i_policy::{Debuggers, LandlockMode, Limits, Namespaces, NetMode, ResolvedPolicy, Tier};
 
+use crate::cgroup;
 use crate::command::Command;
 use crate::enforcement::{Enforcement, State};
 use crate::error::{PlanError, StartError};
@@ -46,6 +47,10 @@ pub(crate) struct RunDefaults {
     pub(crate) environment: Vec<(String, String)>,
     /// For a root caller: the host id that owns what is handed to a run.
     pub(crate) owner: Option<u32>,
+    /// Directories of the host that count for the box's disk space.
+    pub(crate) counted: Vec<PathBuf>,
+    /// Where the kernel can bound the box's memory.
+    pub(crate) cgroup: Option<cgroup::Place>,
 }
 
 /// Kernel that has everything but Landlock's newer rights: `mount_setattr` (5.12), Landlock (5.13).
@@ -113,7 +118,7 @@ impl Plan {
             steps.push(Step::EnterNetwork);
         }
         let limits = limits(&policy.limits);
-        enforce_limits(&policy.limits, &limits, &mut enforcement);
+        enforce_limits(&policy.limits, &limits, facts.cgroup.as_ref(), &mut enforcement);
         steps.extend(limits);
         steps.push(Step::EnterDirectory { path: WORKSPACE.into() });
         steps.push(Step::DropCapabilities { last: facts.last_capability });
@@ -144,6 +149,8 @@ impl Plan {
                 limits: policy.limits.clone(),
                 environment: environment(policy),
                 owner: facts.is_root().then_some(ids.uid),
+                counted: layout.written(),
+                cgroup: policy.limits.memory.and(facts.cgroup.clone()),
             }),
             root_caller: facts.is_root(),
             prepared_root,
@@ -157,7 +164,13 @@ impl Plan {
         Self {
             steps: Arc::new(steps),
             enforcement: Enforcement::default(),
-            runs: Arc::new(RunDefaults { limits, environment: Vec::new(), owner: None }),
+            runs: Arc::new(RunDefaults {
+                limits,
+                environment: Vec::new(),
+                owner: None,
+                counted: Vec::new(),
+                cgroup: None,
+            }),
             root_caller: false,
             prepared_root: None,
             sockets: 0,
@@ -289,13 +302,6 @@ fn check_served(policy: &ResolvedPolicy) -> Result<(), PlanError> {
     if !served {
         return Err(PlanError::Network { mode: policy.net.mode, tier: policy.tier });
     }
-    for (field, asked) in
-        [("memory", policy.limits.memory.is_some()), ("disk", policy.limits.disk.is_some())]
-    {
-        if asked {
-            return Err(PlanError::Limit { field });
-        }
-    }
     Ok(())
 }
 
@@ -363,13 +369,37 @@ fn limits(limits: &Limits) -> Vec<Step> {
     steps
 }
 
-fn enforce_limits(limits: &Limits, steps: &[Step], enforcement: &mut Enforcement) {
+/// That a box's memory is measured, in words.
+pub(crate) const MEASURED: &str = "of all processes and memory files, measured every 10 to 500 ms";
+pub(crate) const LIMIT_MEMORY: &str = "limit memory";
+
+fn enforce_limits(
+    limits: &Limits,
+    steps: &[Step],
+    cgroup: Option<&cgroup::Place>,
+    enforcement: &mut Enforcement,
+) {
+    let bounded = match cgroup.map(|place| place.version) {
+        None => "",
+        Some(cgroup::Version::V1) => "; bounded by a cgroup (version 1) as well",
+        Some(cgroup::Version::V2) => "; bounded by a cgroup (version 2) as well",
+    };
     let supervised = [
         ("limit wall", limits.wall.map(|v| format!("{v}, by the supervisor's clock"))),
         (
             "limit cpu",
             limits.cpu.map(|v| {
                 format!("{v}, accounted every 250 ms; children that nobody waits for do not count")
+            }),
+        ),
+        (LIMIT_MEMORY, limits.memory.map(|v| format!("{v} {MEASURED}{bounded}"))),
+        (
+            "limit disk",
+            limits.disk.map(|v| {
+                format!(
+                    "{v} of workspace, home, spool and temporary files, free space looked at every \
+                     10 to 500 ms and files counted when it may be spent, at least every minute"
+                )
             }),
         ),
         ("limit output", limits.output.map(|v| format!("{v}, counted as it passes"))),
@@ -394,8 +424,6 @@ fn enforce_limits(limits: &Limits, steps: &[Step], enforcement: &mut Enforcement
             None => enforcement.add(label, State::OffByChoice, "no budget"),
         }
     }
-    enforcement.add("limit memory", State::OffByChoice, "no budget");
-    enforcement.add("limit disk", State::OffByChoice, "no budget");
 }
 
 /// What every run finds in its environment; the caller's own is not passed on.

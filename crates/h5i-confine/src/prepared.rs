@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn what_lies_below_a_mount_is_left_to_the_stage() {
         let steps = vec![
-            Step::Scratch { path: "/run".into(), mode: 0o755 },
+            Step::Scratch { path: "/run".into(), mode: 0o755, bound: None },
             bind("/usr", BindKind::Directory),
             bind("/etc/hosts", BindKind::File),
             bind("/run/h5i/spool", BindKind::Directory),

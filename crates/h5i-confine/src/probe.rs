@@ -169,7 +169,7 @@ fn trials(facts: &HostFacts, host_id: u32) -> Vec<Trial> {
                     Step::BecomeInit { network: NetworkNamespace::Host },
                     Step::DetachMounts,
                     Step::EmptyRoot,
-                    Step::Scratch { path: "/tmp".into(), mode: 0o1777 },
+                    Step::Scratch { path: "/tmp".into(), mode: 0o1777, bound: None },
                     Step::Proc,
                     Step::LeaveHost,
                     Step::SealRoot,

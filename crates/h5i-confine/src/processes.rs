@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::time::Duration;
 
 /// Who made a system call. Empty where the process was gone before it could be asked.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Caller {
     /// Process id in the box's innermost pid namespace.
     pub(crate) pid: u32,
@@ -45,7 +45,7 @@ pub(crate) fn processor_time(stage: &OwnedFd) -> Option<Duration> {
 }
 
 /// User and kernel time of a process and of the children it has reaped; see proc_pid_stat(5).
-fn ticks_of(pid: u32) -> Option<u64> {
+pub(crate) fn ticks_of(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name stands in parentheses and may hold anything, so fields count from its end.
     let after = &stat[stat.rfind(')')? + 1..];

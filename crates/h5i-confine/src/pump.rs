@@ -13,6 +13,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use crate::elsewhere::Holder;
 use crate::outcome::Stop;
+use crate::tap::{OutputTap, TappedStream};
 
 const BUFFER: usize = 64 * 1024;
 /// The most that a pipe or terminal holds when its run ends, unless root made the pipe larger
@@ -50,6 +51,7 @@ pub(crate) struct Pumps {
     news: (Sender<News>, Receiver<News>),
     fault: Arc<OnceLock<rustix::io::Errno>>,
     running: usize,
+    tap: Option<Arc<dyn OutputTap>>,
 }
 
 /// What who waits for pumps hears.
@@ -81,7 +83,7 @@ impl OutputHandle {
 
 impl Default for Pumps {
     fn default() -> Self {
-        Self { stops: Vec::new(), news: channel(), fault: Arc::default(), running: 0 }
+        Self { stops: Vec::new(), news: channel(), fault: Arc::default(), running: 0, tap: None }
     }
 }
 
@@ -92,6 +94,7 @@ struct Way {
     budget: Option<Arc<Budget>>,
     notice: Option<OwnedFd>,
     fault: Option<Arc<OnceLock<rustix::io::Errno>>>,
+    tap: Option<(Arc<dyn OutputTap>, TappedStream)>,
 }
 
 impl std::fmt::Debug for Pumps {
@@ -101,34 +104,46 @@ impl std::fmt::Debug for Pumps {
 }
 
 impl Pumps {
-    /// Starts carrying from `from`, a descriptor of this process alone, to `to`.
+    /// Has output heard on its way from here on.
+    pub(crate) fn tapped(&mut self, tap: Option<Arc<dyn OutputTap>>) {
+        self.tap = tap;
+    }
+
+    /// Whether output is heard on its way, so that all of it must be carried.
+    pub(crate) fn is_tapped(&self) -> bool {
+        self.tap.is_some()
+    }
+
+    /// Starts carrying output from `from`, a descriptor of this process alone, to `to`.
     pub(crate) fn start(
         &mut self,
+        stream: TappedStream,
         from: OwnedFd,
         to: OwnedFd,
         budget: Option<Arc<Budget>>,
     ) -> io::Result<()> {
         fcntl_setfl(&from, fcntl_getfl(&from)? | OFlags::NONBLOCK)?;
-        self.start_polled(from, to, budget, None)
+        self.start_polled(stream, from, to, (budget, None))
     }
 
-    /// Starts carrying from a descriptor that nobody else reads and whose flags are left alone,
-    /// because others write to it. `notice` is raised after each part.
+    /// Starts carrying output from a descriptor that nobody else reads and whose flags are left
+    /// alone, because others write to it. The notice is raised after each part.
     pub(crate) fn start_polled(
         &mut self,
+        stream: TappedStream,
         from: OwnedFd,
         to: OwnedFd,
-        budget: Option<Arc<Budget>>,
-        notice: Option<OwnedFd>,
+        (budget, notice): (Option<Arc<Budget>>, Option<OwnedFd>),
     ) -> io::Result<()> {
         let fault = Some(Arc::clone(&self.fault));
-        self.spawn(Way { from, to, budget, notice, fault })
+        let tap = self.tap.as_ref().map(|tap| (Arc::clone(tap), stream));
+        self.spawn(Way { from, to, budget, notice, fault, tap })
     }
 
     /// Starts carrying from a descriptor whose file is shared with others, a terminal say: it is
     /// polled before each read and its flags are left alone. Not waited for at the end.
     pub(crate) fn start_shared(&mut self, from: OwnedFd, to: OwnedFd) -> io::Result<()> {
-        self.spawn(Way { from, to, budget: None, notice: None, fault: None })?;
+        self.spawn(Way { from, to, budget: None, notice: None, fault: None, tap: None })?;
         self.running -= 1;
         Ok(())
     }
@@ -220,6 +235,9 @@ fn carry(way: &Way, stop: &OwnedFd) {
             left -= got;
         }
         let pass = way.budget.as_ref().map_or(got, |budget| budget.book(got));
+        if let Some((tap, stream)) = &way.tap {
+            tap.wrote(*stream, &buffer[..pass]);
+        }
         if let Err(error) = write_all(&way.to, &buffer[..pass]) {
             // A reader that goes away is within its rights.
             if let (Some(fault), false) = (&way.fault, error == rustix::io::Errno::PIPE) {

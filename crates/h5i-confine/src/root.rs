@@ -8,14 +8,14 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use h5i_policy::{GrantOrigin, NetMode, ReadGrant, ResolvedPolicy};
+use h5i_policy::{Bytes, GrantOrigin, Limits, NetMode, ReadGrant, ResolvedPolicy};
 
 use crate::error::PlanError;
 use crate::host::HostFacts;
 use crate::layout::{Access, BOX_ID, HOME, Layout, Placement, Source, WORKSPACE};
 use crate::path_set::{PathSet, within};
 use crate::prepared::{LARGEST_COPY, Stamp};
-use crate::step::{BindKind, Step};
+use crate::step::{BindKind, ScratchBound, Step};
 
 /// Devices every program expects; each is bound from the host's `/dev`.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -26,8 +26,11 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
     ("stderr", "/proc/self/fd/2"),
     ("ptmx", "pts/ptmx"),
 ];
-/// Memory file systems of a session; everything in them is gone with it.
-const SCRATCH: [(&str, u32); 3] = [("/tmp", 0o1777), ("/run", 0o755), ("/dev/shm", 0o1777)];
+/// Memory file systems of a session; everything in them is gone with it. Each with its mode and the
+/// part of the box's memory and disk that it may hold: together less than all, so that a box that has
+/// filled them can still run what empties them.
+const SCRATCH: [(&str, u32, u64); 3] =
+    [("/tmp", 0o1777, 2), ("/run", 0o755, 16), ("/dev/shm", 0o1777, 4)];
 
 /// A root as it is planned.
 #[derive(Debug, Default)]
@@ -47,17 +50,20 @@ pub(crate) fn plan(
     facts: &HostFacts,
 ) -> Result<Root, PlanError> {
     let mut steps = vec![Step::EmptyRoot];
-    let mut writable: Vec<PathBuf> = SCRATCH.iter().map(|(path, _)| path.into()).collect();
+    let mut writable: Vec<PathBuf> = SCRATCH.iter().map(|(path, ..)| path.into()).collect();
     // Before the grants, which may lie below them.
-    steps.extend(
-        SCRATCH.iter().map(|(path, mode)| Step::Scratch { path: path.into(), mode: *mode }),
-    );
+    steps.extend(SCRATCH.iter().map(|(path, mode, part)| {
+        let bound = scratch_bound(&policy.limits, *part, facts.memory);
+        Step::Scratch { path: path.into(), mode: *mode, bound }
+    }));
     let copies = grants(policy, &mut steps, &mut writable)?;
     devices(&mut steps);
     steps.extend([WORKSPACE, HOME].map(|path| Step::Directory { path: path.into() }));
     steps.push(Step::Link { path: "/var/tmp".into(), target: "/tmp".into() });
     steps.push(Step::Link { path: "/var/run".into(), target: "/run".into() });
     identity(policy, &mut steps)?;
+    let files = layout.files.iter().cloned();
+    steps.extend(files.map(|(path, content)| Step::File { path, content }));
     for part in &layout.placements {
         if placed(part, facts, &mut steps) == Access::Write {
             writable.push(part.target.clone());
@@ -71,6 +77,17 @@ pub(crate) fn plan(
     Ok(Root { steps, writable, copies })
 }
 
+/// What a memory file system may hold of a box with these limits.
+fn scratch_bound(limits: &Limits, part: u64, host: u64) -> Option<ScratchBound> {
+    /// What can be written with few bytes takes memory as well.
+    const PAGE: u64 = 4096;
+    const FEWEST: u64 = 256;
+    let all = [limits.memory, limits.disk].into_iter().flatten().map(Bytes::count).min()?;
+    // Never more than the kernel would give by itself.
+    let bytes = (all / part).min(host / 2).max(FEWEST * PAGE);
+    Some(ScratchBound { bytes, inodes: (bytes / PAGE).clamp(FEWEST, 1 << 20) })
+}
+
 /// Mounts a part of the box; yields whether the box may write there.
 fn placed(part: &Placement, facts: &HostFacts, steps: &mut Vec<Step>) -> Access {
     let target = part.target.clone();
@@ -79,6 +96,11 @@ fn placed(part: &Placement, facts: &HostFacts, steps: &mut Vec<Step>) -> Access 
             let (source, kind) = (path.clone(), BindKind::Directory);
             steps.push(Step::Bind { source, target, access: *access, kind });
             *access
+        }
+        Source::File { path } => {
+            let (source, kind, access) = (path.clone(), BindKind::File, Access::Read);
+            steps.push(Step::Bind { source, target, access, kind });
+            access
         }
         Source::Overlay { lowers, area } => {
             steps.extend(overlay::steps(facts, lowers, area, target));
@@ -181,7 +203,7 @@ fn masks(
         let masked = path.join(name);
         match fs::symlink_metadata(&masked) {
             Ok(found) if found.is_dir() => {
-                steps.push(Step::Scratch { path: masked.clone(), mode: 0o555 });
+                steps.push(Step::Scratch { path: masked.clone(), mode: 0o555, bound: None });
             }
             Ok(_) => steps.push(Step::Mask { path: masked.clone() }),
             Err(source) if source.kind() == std::io::ErrorKind::NotFound => continue,

@@ -25,8 +25,9 @@ use crate::list::List;
 use crate::outcome::{Outcome, Usage};
 use crate::plan::RunDefaults;
 use crate::pump::{Budget, Pumps};
-use crate::session::{Progress, RunState, Session, Shared, State};
+use crate::session::{Progress, RunState, Session, Shared, State, Untold};
 use crate::stdio::StdioPlan;
+use crate::tap::TappedStream;
 use crate::wire::{ExecFailure, MSG_START, Message, START_KEPT};
 
 pub use handle::RunHandle;
@@ -136,7 +137,8 @@ impl Run {
         notice: Option<OwnedFd>,
     ) -> io::Result<()> {
         let terminal = self.terminal()?.try_clone()?;
-        self.pumps.start_polled(terminal, output, self.budget.clone(), notice)
+        let told = (self.budget.clone(), notice);
+        self.pumps.start_polled(TappedStream::Terminal, terminal, output, told)
     }
 
     fn terminal(&self) -> io::Result<&OwnedFd> {
@@ -196,6 +198,7 @@ pub(crate) fn spawn(command: &mut Command<'_>) -> Result<Run, SpawnError> {
             terminal: None,
             stop: None,
             stop_sent: None,
+            untold: Untold::Nothing,
             cpu_ms: 0,
             end: None,
             kept: command.kept,
@@ -273,7 +276,7 @@ fn connect(
     owner: Option<u32>,
     budget: Option<&Arc<Budget>>,
 ) -> Result<StdioPlan, SpawnError> {
-    let mut stdio = StdioPlan::owned_by(owner);
+    let mut stdio = StdioPlan::owned_by(owner, command.tap.take());
     let on_terminal = command.terminal.is_some();
     for (index, chosen) in
         [&mut command.stdin, &mut command.stdout, &mut command.stderr].into_iter().enumerate()

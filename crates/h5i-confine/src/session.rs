@@ -9,18 +9,19 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use h5i_policy::Millis;
+use h5i_policy::{Millis, Violation};
 use rustix::net::{Shutdown, shutdown};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 use crate::command::Command;
 use crate::elsewhere::KeptHere;
-use crate::enforcement::Enforcement;
+use crate::enforcement::{self, Enforcement};
 use crate::error::StartError;
 use crate::event::EventSink;
 use crate::exec_record::FirstProgram;
 use crate::outcome::{Outcome, Stop, Usage};
-use crate::plan::{Plan, RunDefaults, SocketSlot};
+use crate::plan::{LIMIT_MEMORY, MEASURED, Plan, RunDefaults, SocketSlot};
+use crate::processes::Caller;
 
 /// A box that is alive. Its runs share namespaces and one Landlock domain: they may signal each
 /// other and talk over `localhost`, as at home.
@@ -70,10 +71,21 @@ pub(crate) struct State {
     /// Sockets that were made in the box, or the errno, by the number of who waits for it.
     pub(crate) sockets: BTreeMap<u64, Result<OwnedFd, i32>>,
     pub(crate) last_socket: u64,
+    /// What the box took when it was measured last.
+    pub(crate) taken: Measured,
+    /// A violation ended the session.
+    pub(crate) reacted: Option<Violation>,
     /// The session takes no more runs.
     pub(crate) over: bool,
     /// Its owner ended it; otherwise it broke.
     pub(crate) intended: bool,
+}
+
+/// What a box took when it was measured last, bytes; `None` where it has no budget for it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Measured {
+    pub(crate) memory: Option<u64>,
+    pub(crate) disk: Option<u64>,
 }
 
 /// What the supervisor knows of one run.
@@ -93,6 +105,7 @@ pub(crate) struct RunState {
     pub(crate) terminal: Option<OwnedFd>,
     pub(crate) stop: Option<Stop>,
     pub(crate) stop_sent: Option<Instant>,
+    pub(crate) untold: Untold,
     pub(crate) cpu_ms: u64,
     pub(crate) end: Option<(Outcome, Usage)>,
     /// It has a keeper, whether that was told of or not.
@@ -100,6 +113,25 @@ pub(crate) struct RunState {
     pub(crate) keeper_known: bool,
     /// Raised when there is an end.
     pub(crate) end_notice: Option<OwnedFd>,
+}
+
+/// What is still to be told of a run's stop.
+#[derive(Debug, Default)]
+pub(crate) enum Untold {
+    #[default]
+    Nothing,
+    /// That it is stopped, and who spent the budget, where that was looked for.
+    Stop(Option<Caller>),
+}
+
+impl RunState {
+    /// Has the run stopped, unless it has ended or is being stopped for another reason.
+    pub(crate) fn stop_for(&mut self, stop: Stop, spender: Option<&Caller>) {
+        if self.end.is_none() && self.stop.is_none() {
+            self.stop = Some(stop);
+            self.untold = Untold::Stop(spender.cloned());
+        }
+    }
 }
 
 impl State {
@@ -236,6 +268,14 @@ impl Session {
         drop(self);
     }
 
+    /// The cgroup that was planned could not be had.
+    pub(crate) fn has_no_cgroup(&mut self) {
+        if let Some(memory) = self.runs.limits.memory {
+            let detail = format!("{memory} {MEASURED}");
+            self.enforcement.set(LIMIT_MEMORY, enforcement::State::On, &detail);
+        }
+    }
+
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
@@ -277,6 +317,18 @@ impl SessionHandle {
         self.shared.close(true);
         self.shared.wake();
     }
+
+    /// As [`Session::stop`], for a violation: runs that are alive, and are not being stopped for a
+    /// budget, end with [`Outcome::Reacted`].
+    pub fn kill_for(&self, violation: Violation) {
+        {
+            let mut state = self.shared.state();
+            if !state.over {
+                state.reacted = Some(violation);
+            }
+        }
+        self.stop();
+    }
 }
 
 impl Drop for Session {
@@ -290,7 +342,7 @@ impl Drop for Session {
 }
 
 pub use holder::{KnownHolders, SocketHolder};
-pub use live::LiveProcess;
+pub use live::{InUse, LiveProcess};
 
 /// Reaps the stage. It is this process's child, and ends when the box is gone.
 pub(crate) fn reap(stage: &OwnedFd) {

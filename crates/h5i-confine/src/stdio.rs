@@ -11,6 +11,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::command::Stdio;
 use crate::pump::{Budget, Pumps};
+use crate::tap::{OutputTap, TappedStream};
 
 /// Input and output on their way: what goes into the box, what stays outside.
 #[derive(Default)]
@@ -28,8 +29,10 @@ pub(crate) struct StdioPlan {
 impl StdioPlan {
     /// Nothing connected yet. What is made for a root caller's run belongs to this host id, because
     /// a program that opens `/dev/stdin` or `/dev/stderr` opens the pipe anew.
-    pub(crate) fn owned_by(owner: Option<u32>) -> Self {
-        Self { owner, ..Self::default() }
+    pub(crate) fn owned_by(owner: Option<u32>, tap: Option<Arc<dyn OutputTap>>) -> Self {
+        let mut plan = Self { owner, ..Self::default() };
+        plan.pumps.tapped(tap);
+        plan
     }
 
     fn pipe(&self) -> io::Result<(OwnedFd, OwnedFd)> {
@@ -81,7 +84,8 @@ impl StdioPlan {
             Stdio::Descriptor(fd) => Some(fd),
             Stdio::Piped => None,
         };
-        if given.as_ref().map(is_null_device).transpose()? == Some(true) {
+        let carried = index > 0 && self.pumps.is_tapped();
+        if !carried && given.as_ref().map(is_null_device).transpose()? == Some(true) {
             self.null.push(index);
             return Ok(());
         }
@@ -104,14 +108,15 @@ impl StdioPlan {
                 let (read, write) = self.pipe()?;
                 self.inside.push((index, write));
                 self.output = given.as_ref().map(identity).transpose()?;
+                let stream = if index == 1 { TappedStream::Stdout } else { TappedStream::Stderr };
                 match (given, budget) {
-                    (None, None) => self.outside[index] = Some(File::from(read)),
-                    (None, Some(budget)) => {
+                    (None, None) if !carried => self.outside[index] = Some(File::from(read)),
+                    (None, budget) => {
                         let (last, middle) = pipe_with(PipeFlags::CLOEXEC)?;
-                        self.pumps.start(read, middle, Some(Arc::clone(budget)))?;
+                        self.pumps.start(stream, read, middle, budget.cloned())?;
                         self.outside[index] = Some(File::from(last));
                     }
-                    (Some(fd), budget) => self.pumps.start(read, fd, budget.cloned())?,
+                    (Some(fd), budget) => self.pumps.start(stream, read, fd, budget.cloned())?,
                 }
             }
         }

@@ -117,6 +117,9 @@ pub enum Step {
         path: PathBuf,
         /// Permission bits.
         mode: u32,
+        /// How much it may hold; half of the host's memory where nothing is said. The supervisor
+        /// gets a descriptor of one that is bounded, to measure it by.
+        bound: Option<ScratchBound>,
     },
     /// Mount the box's own `/proc`, read-only.
     Proc,
@@ -161,6 +164,16 @@ pub enum Step {
     },
     /// Serve runs.
     Serve,
+}
+
+/// How much a file system in memory may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ScratchBound {
+    /// Bytes.
+    pub bytes: u64,
+    /// Files, directories and links.
+    pub inodes: u64,
 }
 
 /// Whether a box has a network namespace of its own.
@@ -316,7 +329,12 @@ impl fmt::Display for Step {
             Self::Overlay { target, lowers, .. } => {
                 write!(f, "mount {} as an overlay of {} layers", target.display(), lowers.len() + 1)
             }
-            Self::Scratch { path, .. } => write!(f, "mount memory at {}", path.display()),
+            Self::Scratch { path, bound: None, .. } => {
+                write!(f, "mount memory at {}", path.display())
+            }
+            Self::Scratch { path, bound: Some(bound), .. } => {
+                write!(f, "mount {} bytes of memory at {}", bound.bytes, path.display())
+            }
             Self::Proc => f.write_str("mount /proc of the box, read-only"),
             Self::Terminals => f.write_str("mount terminals of the box at /dev/pts"),
             Self::Mask { path } => write!(f, "mask {}", path.display()),

@@ -6,19 +6,18 @@ use std::time::{Duration, Instant};
 use h5i_policy::Limits;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::budgets::{Budgets, millis};
 use crate::compile::TAG_TERMINALS;
 use crate::control;
-use crate::event::{Event, SinkClosed};
+use crate::event::{Event, SinkClosed, Spent};
 use crate::notices::{Notice, NoticeError, Notices};
 use crate::outcome::{Limit, Outcome, Stop, Usage};
-use crate::processes;
-use crate::session::{Shared, reap};
+use crate::processes::{self, Caller};
+use crate::session::{Shared, Untold, reap};
 use crate::sys;
 use crate::trees::{self, Roots};
 use crate::wire::{MSG_DESCRIPTOR, MSG_ENDED, MSG_KEEPER, MSG_SOCKET, MSG_STARTED, Message};
 
-/// How often processor time is accounted while a budget for it exists.
-const ACCOUNTING: Duration = Duration::from_millis(250);
 /// How long a stopped run's program may take to die before its whole session is ended.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -42,23 +41,22 @@ pub(crate) fn run(
     shared: &Shared,
     mut listener: Option<OwnedFd>,
     mut also: Vec<Watched>,
-    limits: &Limits,
+    mut budgets: Budgets,
 ) {
     let mut notices = Notices::new(shared.started);
     if let Some(listener) = &listener {
         sys::take_turns(listener.as_fd());
     }
-    let mut next_accounting = Instant::now() + ACCOUNTING;
     loop {
-        let timeout = timeout(shared, limits, next_accounting, notices.execs.next_look());
+        let timeout = timeout(shared, &budgets, notices.execs.next_look());
         let ready = wait(shared, &mut listener, notices.execs.ends(), &mut also, timeout);
         let Ok(ready) = ready else { break };
-        if ready.control && !hear_next(shared, &mut notices, limits) {
+        if ready.control && !hear_next(shared, &mut notices, &mut budgets) {
             break;
         }
         if ready.listener
             && let Some(listener) = &listener
-            && notice(shared, listener.as_fd(), &mut notices, limits).is_err()
+            && notice(shared, listener.as_fd(), &mut notices, &mut budgets).is_err()
         {
             shared.close(false);
         }
@@ -68,10 +66,8 @@ pub(crate) fn run(
         if ready.stage == Stage::Over {
             break;
         }
-        deadlines(shared);
-        if limits.cpu.is_some() && Instant::now() >= next_accounting {
-            account(shared, limits);
-            next_accounting = Instant::now() + ACCOUNTING;
+        if budgets.look(shared).and_then(|()| deadlines(shared)).is_err() {
+            shared.close(false);
         }
     }
     shared.close(false);
@@ -84,13 +80,13 @@ fn notice(
     shared: &Shared,
     listener: BorrowedFd<'_>,
     notices: &mut Notices,
-    limits: &Limits,
+    budgets: &mut Budgets,
 ) -> Result<(), NoticeError> {
     let Some(call) = sys::receive(listener)? else { return Ok(()) };
     let mut first = None;
     if Notice::of(&call) == Notice::Exec && !notices.execs.knows(call.thread) {
         // A run's first process has said that it is one before it made this call.
-        while waits(&shared.control) && hear_next(shared, notices, limits) {}
+        while waits(&shared.control) && hear_next(shared, notices, budgets) {}
     }
     if Notice::of(&call) == Notice::Exec {
         first = shared.state().first_of(call.thread);
@@ -114,10 +110,10 @@ fn waits(control: &OwnedFd) -> bool {
 }
 
 /// Hears the next message; `false` at the end of the conversation.
-fn hear_next(shared: &Shared, notices: &mut Notices, limits: &Limits) -> bool {
+fn hear_next(shared: &Shared, notices: &mut Notices, budgets: &mut Budgets) -> bool {
     match control::receive(&shared.control) {
         Ok(Some((message, fds))) => {
-            hear(shared, &message, fds, notices, limits);
+            hear(shared, &message, fds, notices, budgets);
             true
         }
         Ok(None) | Err(_) => false,
@@ -187,20 +183,15 @@ fn wait(
     Ok(Ready { control, listener: asked.contains(PollFlags::IN), ends, stage })
 }
 
-fn timeout(
-    shared: &Shared,
-    limits: &Limits,
-    accounting: Instant,
-    look: Option<Instant>,
-) -> Option<Duration> {
+fn timeout(shared: &Shared, budgets: &Budgets, look: Option<Instant>) -> Option<Duration> {
     let state = shared.state();
-    let alive = || state.runs.values().filter(|run| run.end.is_none());
-    let next = alive()
+    let alive = state.runs.values().filter(|run| run.end.is_none());
+    let next = alive
         .filter_map(|run| match run.stop_sent {
             Some(sent) => Some(sent + GRACE),
             None => run.deadline,
         })
-        .chain((limits.cpu.is_some() && alive().next().is_some()).then_some(accounting))
+        .chain(budgets.next(&state))
         .chain(look)
         .min()?;
     // A millisecond more, because a timeout that rounds down finds nothing to do.
@@ -212,7 +203,7 @@ fn hear(
     message: &Message,
     mut fds: Vec<OwnedFd>,
     notices: &mut Notices,
-    limits: &Limits,
+    budgets: &mut Budgets,
 ) {
     match message.kind {
         MSG_STARTED => {
@@ -252,29 +243,44 @@ fn hear(
             shared.state().sockets.insert(message.run, made);
             shared.changed.notify_all();
         }
-        MSG_ENDED => ended(shared, message, notices, limits),
+        MSG_ENDED => ended(shared, message, notices, budgets),
         _ => {}
     }
 }
 
-fn ended(shared: &Shared, message: &Message, notices: &mut Notices, limits: &Limits) {
+fn ended(shared: &Shared, message: &Message, notices: &mut Notices, budgets: &mut Budgets) {
+    let (status, lived) = {
+        let state = shared.state();
+        let Some(run) = state.runs.get(&message.run) else { return };
+        // What the kernel says of the process outweighs what the box's init says.
+        let told = run.pidfd.as_ref().and_then(|fd| sys::exit_status(fd.as_fd()));
+        (told.unwrap_or_else(|| message.code.cast_signed()), run.started.elapsed())
+    };
+    let stop = spent_by_itself(status, &budgets.limits)
+        .or_else(|| budgets.spent_at_end(shared, lived, status & 0x7f));
     let (outcome, usage) = {
         let mut state = shared.state();
         let Some(run) = state.runs.get_mut(&message.run) else { return };
-        // What the kernel says of the process outweighs what the box's init says.
-        let status = run
-            .pidfd
-            .as_ref()
-            .and_then(|fd| sys::exit_status(fd.as_fd()))
-            .unwrap_or_else(|| message.code.cast_signed());
+        if let Some(stop) = stop {
+            run.stop_for(stop, None);
+        }
         let usage = Usage {
             wall: run.started.elapsed(),
             cpu: Duration::from_micros(message.user_us.saturating_add(message.system_us)),
             max_rss: message.max_rss_kib.saturating_mul(1024),
         };
-        (outcome(status, run.stop, limits), usage)
+        (outcome(status, run.stop), usage)
     };
+    if tell_stops(shared).is_err() {
+        shared.close(false);
+    }
     end_run(shared, message.run, outcome, usage, notices);
+}
+
+/// The budget that the kernel itself stopped a program for.
+fn spent_by_itself(status: i32, limits: &Limits) -> Option<Stop> {
+    let allowed = limits.file_size.filter(|_| status & 0x7f == libc::SIGXFSZ)?.count();
+    Some(Stop { limit: Limit::FileSize, used: allowed, allowed })
 }
 
 /// A run's end is recorded before it is told to who waits for it.
@@ -299,40 +305,53 @@ fn end_run(shared: &Shared, run: u64, outcome: Outcome, usage: Usage, notices: &
 }
 
 /// A wait status in words; see wait(2).
-fn outcome(status: i32, stop: Option<Stop>, limits: &Limits) -> Outcome {
+fn outcome(status: i32, stop: Option<Stop>) -> Outcome {
     if let Some(stop) = stop {
         return Outcome::Stopped(stop);
     }
-    let signal = status & 0x7f;
-    if signal == 0 {
-        return Outcome::Exited(u8::try_from((status >> 8) & 0xff).unwrap_or(u8::MAX));
-    }
-    match (signal, limits.file_size) {
-        (libc::SIGXFSZ, Some(allowed)) => {
-            let bytes = allowed.count();
-            Outcome::Stopped(Stop { limit: Limit::FileSize, used: bytes, allowed: bytes })
-        }
-        _ => Outcome::Signaled(signal),
+    match status & 0x7f {
+        0 => Outcome::Exited(u8::try_from((status >> 8) & 0xff).unwrap_or(u8::MAX)),
+        signal => Outcome::Signaled(signal),
     }
 }
 
+/// Tells of runs that are to be stopped, before anything is done about it.
+fn tell_stops(shared: &Shared) -> Result<(), SinkClosed> {
+    let told: Vec<Spent> = {
+        let mut state = shared.state();
+        let alive = state.runs.iter_mut().filter(|(_, run)| run.end.is_none());
+        alive
+            .filter_map(|(id, run)| {
+                let Untold::Stop(spender) = std::mem::take(&mut run.untold) else { return None };
+                // A budget that nobody else was looked for is spent by the run's program.
+                let program = || run.process.map(processes::identify);
+                let Caller { pid, program } = spender.or_else(program).unwrap_or_default();
+                Some(Spent { run: Some(*id), stop: run.stop?, pid, program })
+            })
+            .collect()
+    };
+    told.into_iter().try_for_each(|spent| shared.sink.event(Event::BudgetSpent(spent)))
+}
+
 /// Stops runs that are past their deadline, and ends the session of those that would not die.
-fn deadlines(shared: &Shared) {
+fn deadlines(shared: &Shared) -> Result<(), SinkClosed> {
     let now = Instant::now();
     let mut stubborn = false;
     let mut stopped = Vec::new();
+    for run in shared.state().runs.values_mut() {
+        if let (Some(deadline), Some(wall)) = (run.deadline, run.wall)
+            && now >= deadline
+        {
+            let used = millis(run.started.elapsed());
+            run.stop_for(Stop { limit: Limit::Wall, used, allowed: wall.count() }, None);
+        }
+    }
+    tell_stops(shared)?;
     {
         let mut state = shared.state();
         // What stands below a keeper that is not known yet would be taken for another run's.
         let beginning = state.runs.values().any(|r| r.kept && !r.keeper_known && r.end.is_none());
         for (id, run) in state.runs.iter_mut().filter(|(_, run)| run.end.is_none()) {
-            if run.stop.is_none()
-                && let (Some(deadline), Some(wall)) = (run.deadline, run.wall)
-                && now >= deadline
-            {
-                let used = millis(run.started.elapsed());
-                run.stop = Some(Stop { limit: Limit::Wall, used, allowed: wall.count() });
-            }
             if run.stop.is_some() && run.stop_sent.is_none() && (run.kept || !beginning) {
                 run.stop_sent = Some(now);
                 stopped.push((*id, run.kept));
@@ -355,6 +374,7 @@ fn deadlines(shared: &Shared) {
     if stubborn {
         shared.close(true);
     }
+    Ok(())
 }
 
 /// Ends what a run that is stopped has started; `false` when something is left of it.
@@ -371,26 +391,15 @@ fn end_tree(shared: &Shared, run: u64, kept: bool) -> bool {
     roots.is_none_or(|roots| trees::kill(&roots, chosen, TREE))
 }
 
-fn account(shared: &Shared, limits: &Limits) {
-    let Some(allowed) = limits.cpu else { return };
-    let Some(used) = processes::processor_time(&shared.stage) else { return };
-    let used = millis(used);
-    let mut state = shared.state();
-    for run in state.runs.values_mut().filter(|run| run.end.is_none() && run.stop.is_none()) {
-        run.cpu_ms = used;
-        if used > allowed.count() {
-            run.stop = Some(Stop { limit: Limit::Cpu, used, allowed: allowed.count() });
-        }
-    }
-    drop(state);
-    deadlines(shared);
-}
-
 /// The box is gone: runs that have no end yet get one.
 fn finish(shared: &Shared, notices: &mut Notices) {
     let open: Vec<(u64, Outcome, Usage)> = {
         let state = shared.state();
-        let how = if state.intended { Outcome::Ended } else { Outcome::CutOff };
+        let how = match (state.reacted, state.intended) {
+            (Some(violation), _) => Outcome::Reacted(violation),
+            (None, true) => Outcome::Ended,
+            (None, false) => Outcome::CutOff,
+        };
         state
             .runs
             .iter()
@@ -409,10 +418,6 @@ fn finish(shared: &Shared, notices: &mut Notices) {
         shared.close(false);
     }
     shared.changed.notify_all();
-}
-
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

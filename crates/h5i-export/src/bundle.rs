@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
+use crate::record::{Event, Record, Stream};
 use crate::report::Completeness;
 
 pub use verify::{Applied, Verified, VerifyError, verify_bundle, verify_receipt};
@@ -29,7 +30,24 @@ pub const REPORT: &str = "report.md";
 pub const PAGE: &str = "report.html";
 /// The receipt.
 pub const RECEIPT: &str = "receipt.json";
-/// The digests of the other four; its own digest names the bundle.
+/// The name of kept output of a run, in a bundle and on the host.
+#[must_use]
+pub fn payload_name(run: u64, stream: Stream) -> String {
+    format!("output-{run}-{}.txt", stream.name())
+}
+
+/// The kept output that records tell of, by its name.
+pub(crate) fn payloads_of(records: &[Record]) -> BTreeMap<String, Digest> {
+    let of = |record: &Record| match (&record.event, record.run) {
+        (Event::Output { stream, payload, .. }, Some(run)) => {
+            Some((payload_name(run, *stream), *payload))
+        }
+        _ => None,
+    };
+    records.iter().filter_map(of).collect()
+}
+
+/// The digests of the other files; its own digest names the bundle.
 pub const INDEX: &str = "bundle.json";
 
 /// What bundle.json says. Unknown fields are refused.
@@ -50,6 +68,6 @@ pub struct BundleIndex {
     pub tree: String,
     /// Whether a run was stopped or cut off before the export.
     pub completeness: Completeness,
-    /// The digest of each other file by its name.
+    /// The digest of each other file by its name: patch, reports, receipt, and kept output.
     pub files: BTreeMap<String, Digest>,
 }

@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod base85;
 mod bundle;
 mod digest;
 mod escape;
@@ -49,8 +50,8 @@ mod tree;
 pub use apply::{PatchError, PatchFault};
 pub use bundle::{
     Applied, BUNDLE_SCHEMA, BUNDLE_VERSION, BundleError, BundleIndex, BundleInput, Existing, INDEX,
-    PAGE, PATCH, RECEIPT, REPORT, Verified, VerifyError, verify_bundle, verify_receipt,
-    write_bundle,
+    PAGE, PATCH, RECEIPT, REPORT, Verified, VerifyError, payload_name, verify_bundle,
+    verify_receipt, write_bundle,
 };
 pub use digest::{Digest, DigestFormError};
 pub use escape::Escaped;
@@ -66,14 +67,14 @@ pub use path::{
 };
 pub use receipt::{RECEIPT_SCHEMA, RECEIPT_VERSION, Receipt};
 pub use record::{
-    Argv, ByteText, Event, FlowVerdict, Lane, NetworkChange, Outcome, RECORD_VERSION, Record,
-    RecordError, Timestamp, TimestampFormError, Unread,
+    Argv, ByteText, Event, FlowVerdict, Gap, Lane, NetworkChange, Outcome, RECORD_VERSION, Record,
+    RecordError, SpoolFault, Stream, Timestamp, TimestampFormError, Unread,
 };
 pub use report::{Completeness, Mechanism, MechanismState, ReportInput};
 pub use review::{
     Attention, Change, ChangeKind, Export, Flag, FlagKind, LeftBehind, MachineCode, Proposal,
     Refusal, RefusalRule, ReviewError, Reviewed, Secrets, When, attention_of, machine_code,
 };
-pub use secret::{SecretFound, find_secrets, redact};
+pub use secret::{Redactor, SecretFound, find_secrets, redact};
 pub use store::{Base, StoreError};
 pub use tree::{ReadLimits, Special, TreeError, TreeSource};

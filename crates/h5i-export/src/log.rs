@@ -6,6 +6,7 @@ mod reader;
 mod tests;
 mod writer;
 
+pub(crate) use chain::Follow;
 pub use chain::{ChainError, ChainFault, ChainHead, verify_chain};
 pub use reader::{Line, LogReader, ReadError};
 pub use writer::{AppendError, LogWriter, OpenError, Opened};

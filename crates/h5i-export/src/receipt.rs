@@ -4,7 +4,7 @@ use h5i_policy::Tier;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
-use crate::log::{ChainError, ChainHead, verify_chain};
+use crate::log::{ChainError, ChainHead, Follow};
 use crate::record::Record;
 use crate::report::{Mechanism, ReportInput};
 
@@ -65,7 +65,7 @@ pub(crate) struct Digests {
 }
 
 impl Receipt {
-    /// The receipt of a reviewed export with these two files.
+    /// The receipt of a reviewed export with these files, but for its records.
     pub(crate) fn new(
         input: &ReportInput<'_>,
         policy_text: &str,
@@ -90,8 +90,27 @@ impl Receipt {
             page,
             manifest,
             head,
-            records: input.records.to_vec(),
+            records: Vec::new(),
         }
+    }
+
+    /// The receipt of these records as it is written: its fields as one reads them, then the records,
+    /// each in a line as the log has it.
+    ///
+    /// # Errors
+    /// None in practice, as of [`Record::to_line`].
+    pub(crate) fn to_text(&self, records: &[Record]) -> Result<Vec<u8>, serde_json::Error> {
+        let mut text = serde_json::to_string_pretty(self)?;
+        // The records are the last field.
+        let end = "[]\n}";
+        text.truncate(text.len().saturating_sub(end.len()));
+        text.push('[');
+        for (number, record) in records.iter().enumerate() {
+            text.push_str(if number == 0 { "\n" } else { ",\n" });
+            text.push_str(&record.to_line()?);
+        }
+        text.push_str("\n]\n}\n");
+        Ok(text.into_bytes())
     }
 
     /// Checks that the records follow one another from the manifest to the head, all of them and
@@ -117,11 +136,11 @@ pub(crate) fn chain_of(
     records: &[Record],
     expected: Option<ChainHead>,
 ) -> Result<ChainHead, ChainError> {
-    let mut lines = String::new();
+    let mut follow = Follow::new(manifest, expected);
     for record in records {
-        // A record that has no line makes a gap that the chain finds.
-        lines.push_str(&record.to_line().unwrap_or_default());
-        lines.push('\n');
+        // A record that has no line makes a gap that the next one finds.
+        let line = record.to_line().unwrap_or_default();
+        follow.step(record, Digest::of(line.as_bytes()))?;
     }
-    verify_chain(lines.as_bytes(), manifest, expected, |_| ())
+    follow.end()
 }

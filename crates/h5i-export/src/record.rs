@@ -1,6 +1,8 @@
 //! One line of the receipt log.
 
+mod argv;
 mod byte_text;
+mod claim;
 mod event;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -8,8 +10,10 @@ mod timestamp;
 
 use serde::{Deserialize, Serialize};
 
+pub use argv::Argv;
 pub use byte_text::ByteText;
-pub use event::{Argv, Event, FlowVerdict, NetworkChange, Outcome, Unread};
+pub use claim::{Gap, SpoolFault, Stream};
+pub use event::{Event, FlowVerdict, NetworkChange, Outcome, Unread};
 pub use timestamp::{Timestamp, TimestampFormError};
 
 use crate::digest::Digest;

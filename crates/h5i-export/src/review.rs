@@ -1,6 +1,7 @@
 //! From a box's tree to a reviewed patch.
 
 mod attention;
+mod binary;
 mod compare;
 pub(crate) mod links;
 mod machine_code;

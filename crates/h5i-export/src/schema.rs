@@ -81,6 +81,8 @@ fn may_be_missing(place: &str, kind: &str, name: &str) -> bool {
         "address" | "port" => matches!(kind, "refused-flow" | "refused-address"),
         "name" => kind == "refused-name",
         "rule" => kind == "network-change",
+        "program" | "status" => kind == "reported-command",
+        "reported" | "seen" => kind == "gap",
         "run" | "exit_code" | "signal" | "limit" | "used" | "allowed" | "torn" | "onto"
         | "branch" => place.starts_with("/records/"),
         _ => false,

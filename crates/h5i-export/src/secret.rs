@@ -3,6 +3,10 @@
 //! Prefixes that issuers publish so that scanners can find them, each with the alphabet and the
 //! least length of what follows. A secret without such a shape is not found.
 
+mod stream;
+
+pub use stream::Redactor;
+
 /// One known shape.
 struct Shape {
     name: &'static str,
@@ -94,7 +98,7 @@ pub fn find_secrets(content: &[u8]) -> impl Iterator<Item = SecretFound> {
             if content[start] == b'\n' {
                 line += 1;
             }
-            if let Some((shape, end)) = secret_at(content, start) {
+            if let Some(Hit { shape, end, .. }) = secret_at(content, start) {
                 at = end;
                 return Some(SecretFound { shape, line, start, end });
             }
@@ -111,17 +115,30 @@ pub fn redact(content: &[u8]) -> Vec<u8> {
     let mut from = 0;
     for found in find_secrets(content) {
         clean.extend_from_slice(&content[from..found.start]);
-        clean.extend_from_slice(b"[redacted: ");
-        clean.extend_from_slice(found.shape.as_bytes());
-        clean.push(b']');
+        mark(&mut clean, found.shape);
         from = found.end;
     }
     clean.extend_from_slice(&content[from..]);
     clean
 }
 
-/// The secret that begins at `start`, and where it ends.
-fn secret_at(content: &[u8], start: usize) -> Option<(&'static str, usize)> {
+/// Puts in place of a secret what it was.
+fn mark(clean: &mut Vec<u8>, shape: &str) {
+    clean.extend_from_slice(b"[redacted: ");
+    clean.extend_from_slice(shape.as_bytes());
+    clean.push(b']');
+}
+
+/// A secret, and where it ends.
+struct Hit {
+    shape: &'static str,
+    end: usize,
+    /// What more of it may follow at the end; nothing for a private key's mark.
+    alphabet: Option<fn(u8) -> bool>,
+}
+
+/// The secret that begins at `start`.
+fn secret_at(content: &[u8], start: usize) -> Option<Hit> {
     let rest = &content[start..];
     // A cheap first look: no shape begins with another byte.
     if !matches!(
@@ -137,8 +154,11 @@ fn secret_at(content: &[u8], start: usize) -> Option<(&'static str, usize)> {
         let name = &after[..length];
         let end = start + KEY_BEGIN.len() + length;
         let is_key = KEY_NAMES.iter().any(|key| name.ends_with(key));
-        return (is_key && after[length..].starts_with(KEY_END))
-            .then_some(("private key", end + KEY_END.len()));
+        return (is_key && after[length..].starts_with(KEY_END)).then_some(Hit {
+            shape: "private key",
+            end: end + KEY_END.len(),
+            alphabet: None,
+        });
     }
     // A word that only happens to contain the prefix is not one; the letter of an escape, as in
     // `\n`, belongs to no word.
@@ -149,7 +169,11 @@ fn secret_at(content: &[u8], start: usize) -> Option<(&'static str, usize)> {
     SHAPES.iter().find_map(|shape| {
         let tail = rest.strip_prefix(shape.prefix)?;
         let length = tail.iter().take_while(|&&byte| (shape.alphabet)(byte)).count();
-        (length >= shape.least).then(|| (shape.name, start + shape.prefix.len() + length))
+        (length >= shape.least).then(|| Hit {
+            shape: shape.name,
+            end: start + shape.prefix.len() + length,
+            alphabet: Some(shape.alphabet),
+        })
     })
 }
 

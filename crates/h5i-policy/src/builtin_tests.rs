@@ -26,16 +26,16 @@ fn each(line: impl Fn(&Resolved) -> String) -> String {
 
 #[test]
 fn digests_of_built_in_profiles_change_only_on_purpose() {
-    insta::assert_snapshot!(each(|resolved| resolved.policy.digest().to_string()), @r"
-    agent-claude sha256:8210c7bf4019ea0bf3e6c8b65a5ae38726b636b654c355e382dfd9d4a2fb9281
-    agent-codex  sha256:01a8321931631117feeb5f0ac39c1510853d4d7f3a29135dedc414cf9ae5d388
-    agent-local  sha256:61360ff458c8b3d78dab490f16f8c9b6bc01f167712bea90defa90190a402fdf
-    browser      sha256:39b51169421d961db4fceb0726a114cf70917946cd030f0030fdd026e6d0e86a
-    default      sha256:361c509a2461f7ffc2c5ddacf2b83267fd8f945cafaa33914cb5bbe119ca2540
-    deploy       sha256:a5d92098647615a2c517f4802199d46d9bd92ad5073bd876524b61858f3633d5
-    research     sha256:d101ef4d936d092cb54085aa0e23bfb0469197ae197ac80d3d5fa6b6a8c3b050
-    review       sha256:70a5cab5345f8e2b40135c6ff921beadd8f4a795e6ffc379528d45d2a3c24ebe
-    ");
+    insta::assert_snapshot!(each(|resolved| resolved.policy.digest().to_string()), @r#"
+    agent-claude sha256:509797349e5269875cf67a3da93d0a626bcc28f847693147c923a4844ee75f00
+    agent-codex  sha256:71444029d7ecf078e527913f98d85468e78cb4755ceb40438153cfaf8af05a95
+    agent-local  sha256:f6a787f5dfaf6ec1e89fd1d21b853cdb859e9858ae9d7ac50fb5c01fe86167c6
+    browser      sha256:8082e8d091a273f13af7b60956165b84fa265bba676a506f312428da2606149b
+    default      sha256:08c80529bd75adaf68fa228c6dfebcb110b7af78880e3c1804b3c079ecaea1c4
+    deploy       sha256:2b72077871d1f2c052b3ee58bfbcfe83ca6bedf14d92356024a1efa65f61046e
+    research     sha256:08323db4ba130c603a461571dda0e1c1786a9dfff1db7b38f5c72c7160f361c8
+    review       sha256:9c299ddfd6670a937a6c36809f20c98ea4f1b6dd69eedcf7ffdfa224959c3c21
+    "#);
 }
 
 #[test]
@@ -104,9 +104,9 @@ fn the_text_of_default_is_complete_and_legible() {
 
     [limits]
     cpu = "8h"
-    disk = "none"
+    disk = "20GiB"
     file_size = "8GiB"
-    memory = "none"
+    memory = "8GiB"
     open_files = 16384
     output = "256MiB"
     processes = 1024
@@ -155,11 +155,11 @@ fn the_default_profile_in_plain_words() {
     env.pass                 LANG, LC_ALL, LC_CTYPE, TERM, TZ passed on from the host  (built-in profile default)
     limits.wall              wall clock of a run: at most 2h  (built-in profile default)
     limits.cpu               processor time of a run: at most 8h  (built-in profile default)
-    limits.memory            memory of the session: no limit  (default)
+    limits.memory            memory of the session, measured every 10 to 500 ms: at most 8GiB  (built-in profile default)
     limits.processes         processes at once: at most 1024  (built-in profile default)
     limits.open_files        open files of a process: at most 16384  (built-in profile default)
     limits.file_size         size of a file: at most 8GiB  (built-in profile default)
-    limits.disk              disk space of the box: no limit  (default)
+    limits.disk              workspace, home and temporary files together, 4KiB at least for each file: at most 20GiB  (built-in profile default)
     limits.output            output of a run: at most 256MiB  (built-in profile default)
     export.max_file          a changed file: at most 5MiB  (default)
     export.max_total         all changed files: at most 256MiB  (default)

@@ -181,11 +181,19 @@ impl Lines<'_> {
         let limits = &policy.limits;
         self.limit("limits.wall", "wall clock of a run", limits.wall.as_ref());
         self.limit("limits.cpu", "processor time of a run", limits.cpu.as_ref());
-        self.limit("limits.memory", "memory of the session", limits.memory.as_ref());
+        self.limit(
+            "limits.memory",
+            "memory of the session, measured every 10 to 500 ms",
+            limits.memory.as_ref(),
+        );
         self.limit("limits.processes", "processes at once", limits.processes.as_ref());
         self.limit("limits.open_files", "open files of a process", limits.open_files.as_ref());
         self.limit("limits.file_size", "size of a file", limits.file_size.as_ref());
-        self.limit("limits.disk", "disk space of the box", limits.disk.as_ref());
+        self.limit(
+            "limits.disk",
+            "workspace, home and temporary files together, 4KiB at least for each file",
+            limits.disk.as_ref(),
+        );
         self.limit("limits.output", "output of a run", limits.output.as_ref());
     }
 

@@ -62,7 +62,7 @@ pub use net_rule::{NetRule, NetRuleError, NetTarget, Protocol, ServerName};
 pub use order::Loosening;
 pub use pattern::{Pattern, PatternError};
 pub use provenance::{GroupUse, Provenance, Source};
-pub use react::{React, Reaction};
+pub use react::{React, Reaction, Violation};
 pub use resolve::{
     Conflict, ResolveError, ResolveRequest, Resolved, WorkspaceContent, profile_names, resolve,
 };

@@ -45,7 +45,55 @@ words!(Reaction {
     Kill => "kill",
 });
 
+/// What a violation is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Violation {
+    /// A connection or a name was refused.
+    RefusedConnect,
+    /// A system call was refused.
+    RefusedCall,
+    /// A budget ran out.
+    Budget,
+    /// A planted credential was read or sent.
+    CanaryRead,
+    /// What the host saw and what the box reported differ.
+    Gap,
+}
+words!(Violation {
+    RefusedConnect => "refused-connect",
+    RefusedCall => "refused-call",
+    Budget => "budget",
+    CanaryRead => "canary-read",
+    Gap => "gap",
+});
+
+impl Violation {
+    /// Every kind, in the order of a policy document.
+    pub const ALL: [Self; 5] =
+        [Self::RefusedConnect, Self::RefusedCall, Self::Budget, Self::CanaryRead, Self::Gap];
+
+    /// The kind with this key in a policy document.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
 impl React {
+    /// What a violation of this kind does.
+    #[must_use]
+    pub const fn to(&self, violation: Violation) -> Reaction {
+        match violation {
+            Violation::RefusedConnect => self.refused_connect,
+            Violation::RefusedCall => self.refused_call,
+            Violation::Budget => self.budget,
+            Violation::CanaryRead => self.canary_read,
+            Violation::Gap => self.gap,
+        }
+    }
+
     /// Each kind with its key in a policy document and its reaction.
     #[must_use]
     pub const fn kinds(&self) -> [(&'static str, Reaction); 5] {

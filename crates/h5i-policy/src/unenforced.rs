@@ -79,18 +79,6 @@ const ROWS: &[Row] = &[
         instead: "leave out fs.read, or fs.hide; in the workspace fs.hide holds",
     },
     Row {
-        field: "limits.memory",
-        asks: |policy| policy.limits.memory.map(|limit| quoted(&limit)),
-        why: "can't be enforced by this version",
-        instead: "leave it out, or set it to \"none\"",
-    },
-    Row {
-        field: "limits.disk",
-        asks: |policy| policy.limits.disk.map(|limit| quoted(&limit)),
-        why: "can't be enforced by this version",
-        instead: "leave it out, or set it to \"none\"; limits.file_size bounds each file",
-    },
-    Row {
         field: "grant",
         asks: |policy| {
             let names: Vec<&str> = policy.grants.keys().map(String::as_str).collect();
@@ -100,28 +88,37 @@ const ROWS: &[Row] = &[
         instead: "choose a profile without grants",
     },
     Row {
-        field: "react",
-        asks: |policy| {
-            let kinds = policy.react.kinds();
-            let (kind, reaction) =
-                kinds.into_iter().find(|(_, reaction)| *reaction != Reaction::Continue)?;
-            Some(format!("{kind} \"{reaction}\""))
-        },
-        why: "can't be enforced by this version, which only records",
+        field: "react.canary-read",
+        asks: |policy| reaction(policy.react.canary_read),
+        why: "can't be enforced by this version: it plants no credential that could be read",
         instead: "leave it out, or set it to \"continue\"",
+    },
+    Row {
+        field: "react.refused-connect",
+        asks: |policy| {
+            let asked = reaction(policy.react.refused_connect)?;
+            (policy.tier < Tier::Supervised).then_some(asked)
+        },
+        why: "needs a network that the host watches, which only tier supervised and stronger have",
+        instead: "choose --tier supervised, or set it to \"continue\"",
     },
     Row {
         field: "record_output",
         asks: |policy| {
-            (policy.record_output == RecordOutput::On).then(|| quoted(&policy.record_output))
+            let asked = policy.record_output == RecordOutput::On;
+            (asked && policy.tier == Tier::Workspace).then(|| quoted(&policy.record_output))
         },
-        why: "can't be done by this version: output is passed through and not kept",
-        instead: "leave it out, or set it to \"off\"",
+        why: "can't be done at tier workspace, whose runs have the caller's own output",
+        instead: "choose --tier process, or set it to \"off\"",
     },
 ];
 
 fn tier(policy: &ResolvedPolicy, tier: Tier) -> Option<String> {
     (policy.tier == tier).then(|| quoted(&tier))
+}
+
+fn reaction(asked: Reaction) -> Option<String> {
+    (asked != Reaction::Continue).then(|| quoted(&asked))
 }
 
 fn quoted(value: &dyn fmt::Display) -> String {
@@ -162,12 +159,18 @@ mod tests {
         assert_eq!(unenforced(&policy), []);
         policy.fs.hide.insert("*.pem".parse().expect("pattern"));
         assert_eq!(unenforced(&policy), []);
+        policy.limits.memory = Some(Bytes::mebibytes(1));
+        policy.limits.disk = Some(Bytes::mebibytes(1));
+        policy.react.gap = Reaction::Kill;
+        policy.react.budget = Reaction::FreezeExport;
+        policy.react.refused_call = Reaction::Freeze;
+        assert_eq!(unenforced(&policy), []);
     }
 
     #[test]
     fn each_row_is_found_by_its_own_field() {
         type Change = fn(&mut ResolvedPolicy);
-        let asks: [(&str, Change); 10] = [
+        let asks: [(&str, Change); 9] = [
             ("tier = \"container\"", |p| p.tier = Tier::Container),
             ("tier = \"microvm\"", |p| p.tier = Tier::Microvm),
             ("net.mode = \"open\"", |p| p.net.mode = NetMode::Open),
@@ -180,14 +183,18 @@ mod tests {
                 let path = HostPath::new("/opt").expect("path");
                 p.fs.read.insert(path, ReadGrant::whole(GrantOrigin::Policy));
             }),
-            ("limits.memory = \"1MiB\"", |p| p.limits.memory = Some(Bytes::mebibytes(1))),
-            ("limits.disk = \"1MiB\"", |p| p.limits.disk = Some(Bytes::mebibytes(1))),
             ("grant = a", |p| {
                 let host = HostName::new("a.example").expect("name");
                 p.grants.insert("a".into(), Grant::to(host));
             }),
-            ("react = gap \"kill\"", |p| p.react.gap = Reaction::Kill),
-            ("record_output = \"on\"", |p| p.record_output = RecordOutput::On),
+            ("react.canary-read = \"kill\"", |p| p.react.canary_read = Reaction::Kill),
+            ("react.refused-connect = \"freeze\"", |p| {
+                p.react.refused_connect = Reaction::Freeze;
+            }),
+            ("record_output = \"on\"", |p| {
+                p.tier = Tier::Workspace;
+                p.record_output = RecordOutput::On;
+            }),
         ];
         assert_eq!(asks.len(), ROWS.len());
         for (sentence, change) in asks {

@@ -34,6 +34,9 @@ const CASES: [Case; 4] = [
     },
 ];
 
+/// Else git starts to pack the repository while it is being read.
+const NO_UPKEEP: [&str; 4] = ["-c", "gc.auto=0", "-c", "maintenance.auto=false"];
+
 /// What a command took.
 struct Cost {
     time: Duration,
@@ -156,7 +159,7 @@ fn base(path: &Path) -> Result<()> {
 }
 
 fn git(at: &Path, words: &[&str]) -> Result<()> {
-    let status = Command::new("git").current_dir(at).args(words).status()?;
+    let status = Command::new("git").current_dir(at).args(NO_UPKEEP).args(words).status()?;
     if !status.success() {
         bail!("git {} failed", words.join(" "));
     }

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// A program the tests use, and the Debian package that has it.
-const PROGRAMS: [(&str, &str); 18] = [
+const PROGRAMS: [(&str, &str); 20] = [
     ("bwrap", "bubblewrap"),
     ("ccache", "ccache"),
     ("curl", "curl"),
@@ -14,8 +14,10 @@ const PROGRAMS: [(&str, &str); 18] = [
     ("less", "less"),
     ("make", "make"),
     ("node", "nodejs"),
+    ("npm", "npm"),
     ("openssl", "openssl"),
     ("perl", "perl-base"),
+    ("pip3", "python3-pip"),
     ("py.test-3", "python3-pytest-xdist"),
     ("python3", "python3"),
     ("setpriv", "util-linux"),

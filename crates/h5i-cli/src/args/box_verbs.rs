@@ -256,12 +256,24 @@ pub struct LogArgs {
     /// Only what is not older than this: 15m, or a moment as the log writes it
     #[arg(long, value_name = "TIME", value_parser = since)]
     pub since: Option<Since>,
+    /// Begin with the last N records [default with --follow, without --since: 100]
+    #[arg(long, value_name = "N")]
+    pub tail: Option<u64>,
     /// Go on with new records until the session ends
     #[arg(long, short)]
     pub follow: bool,
     /// How to answer: with `--json`, one JSON object a line.
     #[command(flatten)]
     pub output: Output,
+}
+
+impl LogArgs {
+    /// How many records to begin with; all where there is no number.
+    #[must_use]
+    pub fn last(&self) -> Option<u64> {
+        const FOLLOWED: u64 = 100;
+        self.tail.or_else(|| (self.follow && self.since.is_none()).then_some(FOLLOWED))
+    }
 }
 
 /// `h5i box explain`.

@@ -15,9 +15,14 @@ use crate::box_network::{Doors, LiveNetwork};
 use crate::box_plan;
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
+use crate::path_error::{Action, PathError};
 use crate::receipt_log::{Deeds, ReceiptLog, Recorder};
 use crate::running::spawn_failure;
+use crate::spool::Spool;
 use crate::store::{Manifest, StoredBox};
+
+/// How long others may take to hear how their runs ended.
+const FAREWELL: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// A session that this process holds. Dropping it ends the box, whoever is in it.
 #[derive(Debug)]
@@ -50,6 +55,7 @@ impl Host {
         // While the stage builds the box. Nothing of the box runs before the log is open.
         let log = ReceiptLog::open(stored)?;
         let recorder = Arc::new(Recorder::new(log, manifest, policy));
+        hear_spool(stored, &recorder, &mut launched)?;
         let roster = Roster::new(Arc::clone(&recorder), lifetime);
         if listen(stored, &roster, &mut launched)? == Before::Died {
             recorder.cut_off_what_goes_on(stored)?;
@@ -123,7 +129,10 @@ impl Host {
         drop(self.place.take());
         self.session.wait();
         self.roster.close();
+        // Whoever had a run in it is told how that ended.
+        self.roster.wait_until_empty(FAREWELL);
         self.roster.ends_network();
+        recorder.takes_all_in();
         std::fs::remove_file(&self.socket).ok();
         recorder.host(Event::SessionEnd)
     }
@@ -139,9 +148,27 @@ impl Host {
         // While the box ends. What is there later was left by a holder that died.
         self.session.stop();
         std::fs::remove_file(&self.socket).ok();
+        let recorder = Arc::clone(&self.roster.recorder);
         self.session.end();
         self.roster.ends_network();
+        recorder.takes_all_in();
     }
+}
+
+/// Has the session's thread take in what the box says of itself.
+fn hear_spool(
+    stored: &StoredBox,
+    recorder: &Arc<Recorder>,
+    launched: &mut Launched<'_>,
+) -> Result<(), Failure> {
+    let path = stored.box_dir().join("spool");
+    let failed = PathError::at(Action::Open, &path);
+    let spool = Spool::open(&path).and_then(|spool| Ok((spool.notices()?, spool)));
+    let (told, spool) = spool.map_err(failed)?;
+    recorder.hears(spool);
+    let recorder = Arc::clone(recorder);
+    launched.also_watch(told, move || recorder.takes_in());
+    Ok(())
 }
 
 /// Listens for others; they are heard by the session's thread.

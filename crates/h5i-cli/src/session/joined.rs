@@ -13,12 +13,14 @@ use h5i_confine::{
     Command, Connection, KeptHere, Outcome, RunElsewhere, SessionElsewhere, SpawnError,
     StartedElsewhere, Stop, Usage,
 };
+use h5i_export::Event;
 use h5i_policy::Bytes;
 use rustix::process::Pid;
 
 use super::control_socket::{be_patient, peer, reach};
 use super::frame::{receive, send};
 use super::message::{Connected, End, Reply, Request, Terminal, Wanted};
+use super::say_aside;
 use crate::failure::Failure;
 use crate::json_bytes::JsonBytes;
 use crate::receipt_log::Deeds;
@@ -106,6 +108,12 @@ impl Joined {
         lock(&self.heard).end.as_ref().map(End::deeds).unwrap_or_default()
     }
 
+    /// Has the holder record what is kept of the run's output.
+    pub(crate) fn output_kept(&self, output: Vec<Event>) {
+        // A holder that is gone has nobody to write it.
+        self.ask(&Request::Kept { output }).ok();
+    }
+
     fn ask(&self, request: &Request) -> io::Result<()> {
         let _whole = lock(&self.sending);
         send(&self.stream, request, &[])
@@ -185,6 +193,7 @@ impl SessionElsewhere for Joined {
                     lock(&self.heard).stopping = true;
                     self.changed.notify_all();
                 }
+                Ok(Some((Reply::Told { line }, _))) => say_aside(&line),
                 Ok(Some((Reply::Ended(end), _))) => break end,
                 _ => break End::new(Outcome::CutOff, Usage::default(), Deeds::default()),
             }

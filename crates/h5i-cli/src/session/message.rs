@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use h5i_confine::{Limit, Outcome, Stop, Usage};
-use h5i_policy::NetPolicy;
+use h5i_export::Event;
+use h5i_policy::{NetPolicy, Violation};
 use serde::{Deserialize, Serialize};
 
-use super::Refused;
+use super::{Refused, Spent};
 use crate::box_network::Wish;
 use crate::failure::Failure;
 use crate::json_bytes::JsonBytes;
@@ -34,6 +35,12 @@ pub(super) enum Request {
     Freeze { frozen: bool },
     /// Change what the box may reach.
     Network(Wish),
+    /// After a run's end, where its output is kept by who joined: what of it.
+    Kept { output: Vec<Event> },
+    /// Stop every process until the conversation ends.
+    Still,
+    /// Put this on record.
+    Record { event: Event },
     /// Connections to this port of the box's loopback will be asked for.
     Forward { port: u16, at: String },
     /// After `Forward`: one connection, on `127.0.0.1` or, with `v6`, on `::1`.
@@ -59,6 +66,8 @@ pub(super) enum Reply {
     Started { run: u64, left_ms: Option<u64> },
     /// The run is being stopped, whatever its program ends of now.
     Stopping,
+    /// The person is to be told.
+    Told { line: String },
     /// The run ended.
     Ended(End),
     /// What the session is.
@@ -80,14 +89,30 @@ pub(crate) struct Live {
     /// It was started, and ends when it is stopped; otherwise with its last run.
     pub(crate) started: bool,
     pub(crate) frozen: bool,
+    /// Why, where no person did it.
+    pub(crate) frozen_by: Option<String>,
     pub(crate) runs: Vec<LiveRun>,
     pub(crate) processes: Vec<LiveProcess>,
     /// Processor time of all its processes, those that have ended included.
     pub(crate) cpu_ms: u64,
+    /// Memory and disk space by its budgets, bytes; none without one.
+    pub(crate) memory_bytes: Option<u64>,
+    pub(crate) disk_bytes: Option<u64>,
+    /// What was refused last.
+    pub(crate) refused: Vec<LiveRefusal>,
     /// Forwards: the port of the box, and where it is on the host.
     pub(crate) forwards: Vec<(u16, String)>,
     /// What may be reached, where the host holds the doors.
     pub(crate) network: Option<NetPolicy>,
+}
+
+/// Something that was refused.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LiveRefusal {
+    /// When, in milliseconds of Unix time.
+    pub(crate) at_ms: u64,
+    pub(crate) what: String,
 }
 
 /// A run that goes.
@@ -177,6 +202,7 @@ pub(super) struct End {
     refused: Vec<Refused>,
     programs: Tally,
     network: NetDeeds,
+    spent: Option<Spent>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -185,6 +211,7 @@ enum How {
     Exited { code: u8 },
     Signaled { signal: i32 },
     Stopped { limit: String, used: u64, allowed: u64 },
+    Reacted { violation: String },
     Ended,
     CutOff,
 }
@@ -196,7 +223,7 @@ const NAMES: usize = 256;
 
 impl End {
     pub(super) fn new(outcome: Outcome, usage: Usage, deeds: Deeds) -> Self {
-        let Deeds { mut refused, mut programs, network } = deeds;
+        let Deeds { mut refused, mut programs, network, spent } = deeds;
         programs.names.truncate(NAMES);
         let micros = |span: Duration| u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
         refused.truncate(KINDS);
@@ -206,16 +233,18 @@ impl End {
             Outcome::Stopped(Stop { limit, used, allowed, .. }) => {
                 How::Stopped { limit: limit.name().to_owned(), used, allowed }
             }
+            Outcome::Reacted(violation) => How::Reacted { violation: violation.name().to_owned() },
             Outcome::Ended => How::Ended,
             _ => How::CutOff,
         };
         let (wall_us, cpu_us) = (micros(usage.wall), micros(usage.cpu));
-        Self { how, wall_us, cpu_us, max_rss: usage.max_rss, refused, programs, network }
+        Self { how, wall_us, cpu_us, max_rss: usage.max_rss, refused, programs, network, spent }
     }
 
     pub(super) fn deeds(&self) -> Deeds {
         let (refused, programs) = (self.refused.clone(), self.programs.clone());
-        Deeds { refused, programs, network: self.network.clone() }
+        let (network, spent) = (self.network.clone(), self.spent.clone());
+        Deeds { refused, programs, network, spent }
     }
 
     pub(super) fn outcome(&self) -> Outcome {
@@ -226,6 +255,9 @@ impl End {
                 Some(limit) => Outcome::Stopped(Stop::told(limit, *used, *allowed)),
                 None => Outcome::CutOff,
             },
+            How::Reacted { violation } => {
+                Violation::named(violation).map_or(Outcome::CutOff, Outcome::Reacted)
+            }
             How::Ended => Outcome::Ended,
             How::CutOff => Outcome::CutOff,
         }
@@ -253,6 +285,7 @@ mod tests {
             Outcome::Signaled(9),
             Outcome::Stopped(Stop::wall(12, 10)),
             Outcome::Stopped(Stop::told(Limit::FileSize, 2, 2)),
+            Outcome::Reacted(h5i_policy::Violation::Gap),
             Outcome::Ended,
             Outcome::CutOff,
         ] {

@@ -156,14 +156,14 @@ impl Forwarded {
     }
 }
 
-type Answer = Option<(Reply, Vec<OwnedFd>)>;
+pub(super) type Answer = Option<(Reply, Vec<OwnedFd>)>;
 
 fn ask(stored: &StoredBox, request: &Request) -> Result<Answer, Failure> {
     Ok(converse(stored, request)?.and_then(|(_, answer)| answer))
 }
 
 /// `None` when nobody listens.
-fn converse(
+pub(super) fn converse(
     stored: &StoredBox,
     request: &Request,
 ) -> Result<Option<(UnixStream, Answer)>, Failure> {

@@ -39,7 +39,6 @@ struct State {
     places: usize,
     ending: bool,
     started: bool,
-    frozen: bool,
     forwards: Vec<(u16, String)>,
 }
 
@@ -123,15 +122,6 @@ impl Roster {
         self.state().places
     }
 
-    /// Every process is stopped, or not any more.
-    pub(super) fn freezes(&self, frozen: bool) {
-        self.state().frozen = frozen;
-    }
-
-    pub(super) fn is_frozen(&self) -> bool {
-        self.state().frozen
-    }
-
     /// A port of the box is on the host from here on.
     pub(super) fn forwards(&self, port: u16, at: &str) {
         self.state().forwards.push((port, at.to_owned()));
@@ -152,15 +142,20 @@ impl Roster {
             LiveRun { run, command: words.collect(), since_ms }
         };
         let state = self.state();
-        let (started, frozen, forwards) = (state.started, state.frozen, state.forwards.clone());
+        let (started, forwards) = (state.started, state.forwards.clone());
         drop(state);
+        let (in_use, reactions) = (session.in_use(), self.recorder.reactions());
         Live {
             since_ms: self.since.millis(),
             started,
-            frozen,
+            frozen: reactions.is_frozen(),
+            frozen_by: reactions.why(),
             runs: self.recorder.going().into_iter().map(told).collect(),
             processes: session.processes().into_iter().map(Into::into).collect(),
             cpu_ms: u64::try_from(session.processor_time().as_millis()).unwrap_or(u64::MAX),
+            memory_bytes: in_use.memory,
+            disk_bytes: in_use.disk,
+            refused: reactions.last(),
             forwards,
             network: self.network().as_ref().map(|network| network.rules().clone()),
         }

@@ -19,10 +19,12 @@ use rustix::net::AddressFamily;
 use rustix::process::{Resource, getrlimit};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGKILL};
 
+use super::Reactions;
 use super::control_socket::is_own_user;
 use super::frame::{receive, send};
 use super::message::{Connected, End, Reply, Request, Wanted};
 use super::roster::{Place, Roster};
+use super::still;
 use crate::failure::{Failure, Kind};
 use crate::json_bytes::JsonBytes;
 use crate::running::spawn_failure;
@@ -31,8 +33,8 @@ use crate::running::spawn_failure;
 const MOST: usize = 1000;
 /// Descriptors that one of them takes here, and those that the session has anyway, with room for a
 /// start.
-const FOR_EACH: u64 = 6;
-const FOR_ALL: u64 = 40;
+const FOR_EACH: u64 = 7;
+const FOR_ALL: u64 = 50;
 /// How long the programs of a run have to end by themselves once who asked for it is gone.
 const AFTER_HANG_UP: Duration = Duration::from_secs(2);
 
@@ -78,8 +80,9 @@ pub(super) fn begin(stream: UnixStream, roster: Arc<Roster>) {
 fn serve(stream: &UnixStream, roster: &Arc<Roster>) -> io::Result<()> {
     match receive::<Request>(stream)? {
         Some((Request::Enter, _)) => {
-            if roster.is_frozen() {
-                return send(stream, &Reply::Refused(frozen()), &[]);
+            let reactions = roster.recorder.reactions();
+            if reactions.is_frozen() {
+                return send(stream, &Reply::Refused(frozen(reactions.why())), &[]);
             }
             let (Some(place), Some(session)) = (roster.enter(), roster.session()) else {
                 return send(stream, &Reply::Ending, &[]);
@@ -97,8 +100,9 @@ fn serve(stream: &UnixStream, roster: &Arc<Roster>) -> io::Result<()> {
     }
 }
 
-fn frozen() -> Failure {
-    Failure::told(Kind::Busy, "the box is frozen").hint("h5i box thaw NAME")
+fn frozen(why: Option<String>) -> Failure {
+    let why = why.map_or_else(String::new, |why| format!(" by {why}"));
+    Failure::told(Kind::Busy, format!("the box is frozen{why}")).hint("h5i box thaw NAME")
 }
 
 /// How long programs have to end by themselves when they are asked to.
@@ -131,17 +135,20 @@ fn oversee(
             Ok(())
         }
         Request::Freeze { frozen } => {
+            let reactions = roster.recorder.reactions();
             let (word, processes) = if frozen {
-                roster.freezes(true);
+                recorded(reactions.frozen_by_hand(true))?;
                 ("frozen", session.freeze())
             } else {
                 let thawed = session.thaw();
-                roster.freezes(false);
+                recorded(reactions.frozen_by_hand(false))?;
                 ("thawed", thawed)
             };
             recorded(roster.recorder.note(&format!("{word}: {processes} processes")))?;
             send(stream, &Reply::Done { processes }, &[])
         }
+        Request::Still => still::serve(stream, roster, session),
+        Request::Record { event } => still::write(stream, roster, event),
         Request::Network(wish) => match roster.change_network(&wish) {
             Ok(policy) => send(stream, &Reply::Changed { policy }, &[]),
             Err(failure) => send(stream, &Reply::Refused(failure), &[]),
@@ -200,7 +207,11 @@ fn begin_connection(session: &SessionHandle, port: u16, v6: bool) -> io::Result<
 /// Starts the run that is asked for, and attends to it until it has ended.
 fn attend(stream: &UnixStream, place: &Place) -> io::Result<()> {
     let Some((Request::Run(wanted), fds)) = receive::<Request>(stream)? else { return Ok(()) };
-    let notice = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+    let counter = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+    let (notice, told) = (counter()?, Arc::new(counter()?));
+    let reactions = place.roster().recorder.reactions();
+    let mut listening = Listening { said: reactions.said(0).len(), told: Arc::clone(&told) };
+    reactions.listen(&told);
     let number = place.number(strings(&wanted.command));
     let started = number.and_then(|number| start(place, number, &wanted, fds, &notice));
     let (number, mut run) = match started {
@@ -213,22 +224,37 @@ fn attend(stream: &UnixStream, place: &Place) -> io::Result<()> {
         u64::try_from(left.as_millis()).unwrap_or(u64::MAX)
     });
     let fds: Vec<_> = terminal.iter().map(OwnedFd::as_fd).collect();
-    let told = send(stream, &Reply::Started { run: number, left_ms }, &fds);
+    let started = send(stream, &Reply::Started { run: number, left_ms }, &fds);
     drop(fds);
     drop(terminal);
     let handle = run.handle()?;
-    let mut caller = match told {
+    let mut caller = match started {
         Ok(()) => Other::There(stream),
         Err(_) => Other::gone(&handle),
     };
-    while caller.wait(&notice, &handle)? == Waited::More {}
+    while caller.wait((&notice, &listening), &handle)? == Waited::More {
+        listening.pass_on(reactions, &caller);
+    }
+    listening.pass_on(reactions, &caller);
     let (outcome, usage) = run.finish();
     let recorder = &place.roster().recorder;
     place.roster().counts_network();
     let mut deeds = recorder.leave(number);
     deeds.network = recorder.network_of(number);
     match caller {
-        Other::There(stream) => send(stream, &Reply::Ended(End::new(outcome, usage, deeds)), &[]),
+        Other::There(stream) => {
+            send(stream, &Reply::Ended(End::new(outcome, usage, deeds)), &[])?;
+            // Who carried the output comes back with it when its receiver has it.
+            if !recorder.keeps_output() {
+                return Ok(());
+            }
+            match receive::<Request>(stream)? {
+                Some((Request::Kept { output }, _)) => {
+                    recorder.output_kept(number, output).map_err(io::Error::other)
+                }
+                _ => Ok(()),
+            }
+        }
         Other::Gone { .. } => Ok(()),
     }
 }
@@ -240,6 +266,29 @@ enum Other<'a> {
     Gone {
         until: Option<Instant>,
     },
+}
+
+/// What is said of the session while it is waited for a run of it.
+struct Listening {
+    said: usize,
+    told: Arc<OwnedFd>,
+}
+
+impl Listening {
+    fn pass_on(&mut self, reactions: &Reactions, caller: &Other<'_>) {
+        let mut counter = [0u8; 8];
+        // Nothing in it: nothing was said since.
+        if rustix::io::read(&*self.told, &mut counter).is_err() {
+            return;
+        }
+        for line in reactions.said(self.said) {
+            self.said += 1;
+            if let Other::There(stream) = caller {
+                // One that is gone by now is met by the next round.
+                send(stream, &Reply::Told { line }, &[]).ok();
+            }
+        }
+    }
 }
 
 #[derive(PartialEq, Eq)]
@@ -257,7 +306,11 @@ impl Other<'_> {
     }
 
     /// Waits for the run's end or a wish, and does what is wished.
-    fn wait(&mut self, notice: &OwnedFd, run: &RunHandle) -> io::Result<Waited> {
+    fn wait(
+        &mut self,
+        (notice, listening): (&OwnedFd, &Listening),
+        run: &RunHandle,
+    ) -> io::Result<Waited> {
         let timeout = match self {
             Self::Gone { until: Some(until) } => {
                 let left = until.saturating_duration_since(Instant::now());
@@ -266,13 +319,14 @@ impl Other<'_> {
             }
             _ => None,
         };
-        let mut fds = vec![PollFd::new(notice, PollFlags::IN)];
+        let mut fds =
+            vec![PollFd::new(notice, PollFlags::IN), PollFd::new(&*listening.told, PollFlags::IN)];
         if let Self::There(stream) = self {
             fds.push(PollFd::new(*stream, PollFlags::IN));
         }
         rustix::io::retry_on_intr(|| poll(&mut fds, timeout.as_ref()))?;
         let ended = !fds[0].revents().is_empty();
-        let asked = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
+        let asked = fds.get(2).is_some_and(|fd| !fd.revents().is_empty());
         if ended {
             return Ok(Waited::Ended);
         }

@@ -51,7 +51,9 @@ impl TreeKey {
     pub fn layer(&self, part: &str) -> Result<LayerName, LayerNameError> {
         let known = matches!(part, "files" | "index")
             || part.strip_prefix("over-").is_some_and(|digits| is_hex(digits, 40))
-            || part.strip_prefix("git-").is_some_and(|digits| is_hex(digits, 16));
+            || [LayerName::PLAIN, LayerName::ASKING]
+                .into_iter()
+                .any(|kind| part.strip_prefix(kind).is_some_and(|digits| is_hex(digits, 16)));
         if known {
             Ok(LayerName { tree: self.clone(), part: part.to_owned() })
         } else {
@@ -76,6 +78,18 @@ impl From<TreeKey> for String {
 impl fmt::Display for TreeKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+impl LayerName {
+    /// How the part with a git directory begins.
+    pub(crate) const PLAIN: &str = "git-";
+    /// The same of one whose git asks h5i what to look at.
+    pub(crate) const ASKING: &str = "asking-";
+
+    /// Whether the git of a box with this layer asks h5i what to look at.
+    pub(crate) fn asks(&self) -> bool {
+        self.part.starts_with(Self::ASKING)
     }
 }
 

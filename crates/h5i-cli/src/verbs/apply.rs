@@ -156,13 +156,16 @@ fn message(origin: &Origin, verified: &Verified) -> Message {
 
 /// Puts the intention on record before anything is done; of a removed box there is no log to go on.
 fn record(origin: &Origin, done: &Done<'_>, branch: Option<&str>) -> Result<(), Failure> {
-    let Origin::Living { stored, .. } = origin else { return Ok(()) };
-    let log = ReceiptLog::open(stored)?;
+    let Origin::Living { stored, lock, .. } = origin else { return Ok(()) };
     let event = Event::Apply {
         bundle: done.verified.bundle,
         onto: done.onto.map(|id| id.to_string()),
         branch: branch.map(ByteText::new),
     };
+    if lock.is_none() {
+        return crate::session::record(stored, event);
+    }
+    let log = ReceiptLog::open(stored)?;
     log.append(Lane::Host, None, event)?;
     log.sync()
 }

@@ -1,13 +1,14 @@
 //! `h5i box export`
 
+use std::io::{BufReader, Read as _};
 use std::path::PathBuf;
 
 use h5i_confine::State;
 use h5i_export::{
-    BundleError, BundleInput, Digest, Event, Existing, HomeFinding, Lane, Mechanism,
-    MechanismState, Record, ReportInput, Secrets, home_findings, write_bundle,
+    BundleError, BundleInput, ChainHead, Digest, Event, Existing, HomeFinding, Lane, Mechanism,
+    MechanismState, Record, ReportInput, Secrets, home_findings, verify_chain, write_bundle,
 };
-use h5i_policy::NetMode;
+use h5i_policy::{NetMode, Tier};
 use serde_json::json;
 
 use super::run::frozen_policy;
@@ -17,25 +18,26 @@ use crate::args::ExportArgs;
 use crate::caller::Caller;
 use crate::changes::changes_of;
 use crate::failure::{Failure, Kind};
+use crate::log_tail::tail_of;
 use crate::path_error::{Action, PathError};
-use crate::receipt_log::{ReceiptLog, records};
+use crate::payload::PAYLOADS;
+use crate::receipt_log::{LOG, ReceiptLog};
+use crate::session::Still;
 use crate::shown::Shown;
-use crate::store::StoredBox;
+use crate::store::{BoxLock, LockError, StoredBox};
 
 pub(super) fn export(caller: &Caller, args: &ExportArgs) -> Result<Answer, Failure> {
     crate::inside::refuse("export")?;
     let stored = find(caller, &args.name)?;
-    // Held until the end: a run in between would change what was reviewed.
-    let _lock = stored.lock()?;
+    let hold = Hold::take(&stored)?;
     let manifest = stored.manifest()?;
+    crate::session::check_export(&stored.host_dir(), manifest.name.as_str())?;
     let policy = frozen_policy(&stored, &manifest)?;
-    let log = ReceiptLog::open(&stored)?;
     let secrets = if args.allow_secrets { Secrets::Flag } else { Secrets::Refuse };
     let changes = changes_of(&caller.store, &stored, &manifest, &policy, secrets)?;
     let (summary, files) = (changes.summary(), changes.files());
     let reviewed = changes.reviewed()?;
     let home = home_of(&stored)?;
-    let records = all_records(&stored.host_dir())?;
     let (mechanisms, not_enforced) = match enforcement(caller, &stored, &manifest, &policy)? {
         Some(found) => (found.mechanisms.iter().map(mechanism).collect(), Vec::new()),
         None => (Vec::new(), vec!["everything: tier workspace has no boundary".to_owned()]),
@@ -43,6 +45,8 @@ pub(super) fn export(caller: &Caller, args: &ExportArgs) -> Result<Answer, Failu
     let manifest_path = stored.host_dir().join("manifest.json");
     let manifest_bytes =
         std::fs::read(&manifest_path).map_err(PathError::at(Action::Read, &manifest_path))?;
+    let manifest_digest = Digest::of(&manifest_bytes);
+    let (records, head) = all_records(&stored.host_dir(), manifest_digest)?;
     let input = BundleInput {
         report: ReportInput {
             name: manifest.name.as_str(),
@@ -59,8 +63,9 @@ pub(super) fn export(caller: &Caller, args: &ExportArgs) -> Result<Answer, Failu
             reviewed: &reviewed,
         },
         policy_text: &policy.to_toml(),
-        manifest: Digest::of(&manifest_bytes),
-        head: log.head(),
+        manifest: manifest_digest,
+        head,
+        payloads: &stored.host_dir().join(PAYLOADS),
     };
     let directory = args.bundle.as_ref().map_or_else(
         || caller.directory.join(format!("{}.export", manifest.name)),
@@ -69,8 +74,7 @@ pub(super) fn export(caller: &Caller, args: &ExportArgs) -> Result<Answer, Failu
     let existing = if args.force { Existing::Replace } else { Existing::Refuse };
     let bundle = write_bundle(&directory, &input, existing).map_err(bundle_failure)?;
     let tree = reviewed.tree.to_string();
-    log.append(Lane::Host, None, Event::Export { bundle, tree: tree.clone() })?;
-    log.sync()?;
+    hold.record(Event::Export { bundle, tree: tree.clone() })?;
     answer(&manifest.name.to_string(), directory, bundle, &tree, (summary, files))
 }
 
@@ -105,10 +109,50 @@ pub(super) fn home_of(stored: &StoredBox) -> Result<Vec<HomeFinding>, Failure> {
     home_findings(&stored.box_dir().join("home")).map_err(|e| Failure::new(Kind::Io, &e))
 }
 
-fn all_records(host_dir: &std::path::Path) -> Result<Vec<Record>, Failure> {
-    records(host_dir)?
-        .map(|line| line.map(|line| line.record).map_err(|e| Failure::new(Kind::Corrupt, &e)))
-        .collect()
+/// What keeps a box from changing while it is read.
+enum Hold {
+    /// Nothing runs in it, and nothing will.
+    Lock(BoxLock, Box<ReceiptLog>),
+    /// It is alive, and stands still.
+    Still(Still),
+}
+
+impl Hold {
+    fn take(stored: &StoredBox) -> Result<Self, Failure> {
+        match stored.lock() {
+            Ok(lock) => Ok(Self::Lock(lock, Box::new(ReceiptLog::open(stored)?))),
+            Err(LockError::Busy) if stored.manifest()?.tier != Tier::Workspace => {
+                Still::hold(stored).map(Self::Still)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Puts the export on record, and lets go.
+    fn record(self, event: Event) -> Result<(), Failure> {
+        match self {
+            Self::Lock(_lock, log) => {
+                log.append(Lane::Host, None, event)?;
+                log.sync()
+            }
+            Self::Still(still) => still.record(event),
+        }
+    }
+}
+
+/// Every record, and where they lead. What has no end yet is being written: no record.
+fn all_records(
+    host_dir: &std::path::Path,
+    manifest: Digest,
+) -> Result<(Vec<Record>, ChainHead), Failure> {
+    let path = host_dir.join(LOG);
+    let file = std::fs::File::open(&path).map_err(PathError::at(Action::Open, &path))?;
+    let end = tail_of(&file, 0).map_err(PathError::at(Action::Read, &path))?;
+    let mut records = Vec::new();
+    let source = BufReader::new(file.take(end));
+    let head = verify_chain(source, manifest, None, |record| records.push(record.clone()))
+        .map_err(|e| Failure::new(Kind::Corrupt, &e))?;
+    Ok((records, head))
 }
 
 fn mechanism(found: &h5i_confine::Mechanism) -> Mechanism {
@@ -142,7 +186,9 @@ fn bundle_failure(error: BundleError) -> Failure {
             Failure::new(Kind::Refused, &error).hint("-o another directory")
         }
         BundleError::NoName { .. } => Failure::new(Kind::Usage, &error),
-        BundleError::Records(_) => Failure::new(Kind::Corrupt, &error),
+        BundleError::Records(_) | BundleError::Payload { .. } => {
+            Failure::new(Kind::Corrupt, &error)
+        }
         BundleError::Json { .. } => Failure::new(Kind::Internal, &error),
         _ => Failure::new(Kind::Io, &error),
     }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
+use super::run::frozen_policy;
 use super::{Answer, live, scopes};
 use crate::args::ListArgs;
 use crate::caller::Caller;
@@ -33,6 +34,7 @@ pub(super) fn list(caller: &Caller, args: &ListArgs) -> Result<Answer, Failure> 
             let mut last: Vec<String> = Vec::new();
             if let Presence::Live(alive) = &presence {
                 last.push(live::words(alive));
+                last.extend(live::frozen(alive, manifest.name.as_str()));
             }
             last.extend(manifest.purpose.as_deref().map(|p| Shown::text(p).to_string()));
             last.extend(manifest.expires.map(|end| ends(end, Timestamp::now())));
@@ -53,7 +55,9 @@ pub(super) fn list(caller: &Caller, args: &ListArgs) -> Result<Answer, Failure> 
                 "id": manifest.id,
                 "state": state,
                 "session": match &presence {
-                    Presence::Live(alive) => live::data(alive),
+                    Presence::Live(alive) => {
+                        live::data(alive, &frozen_policy(&stored, &manifest)?.limits)
+                    }
                     _ => serde_json::Value::Null,
                 },
                 "tier": manifest.tier,

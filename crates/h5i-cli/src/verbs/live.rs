@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use h5i_policy::Bytes;
+use h5i_policy::{Bytes, Limits};
 use serde_json::{Value, json};
 
+use super::budget_use::{self, size};
 use super::status::rough;
 use crate::failure::{Failure, Kind};
 use crate::session::{Live, LiveProcess, Presence, presence};
@@ -20,7 +21,7 @@ pub(super) fn presence_of(stored: &StoredBox) -> Result<Presence, Failure> {
     }
 }
 
-/// `alive 14 min · 3 runs · 21 processes · 312 MiB · 41 s CPU`
+/// `alive 14 min · 3 runs · 21 processes · 312 MiB · 41 s CPU · 1.2 GiB on disk`
 pub(super) fn words(live: &Live) -> String {
     let counted =
         |n: usize, one: &str, more: &str| format!("{n} {}", if n == 1 { one } else { more });
@@ -29,9 +30,10 @@ pub(super) fn words(live: &Live) -> String {
         format!("{state} {}", rough(since(live.since_ms))),
         counted(live.runs.len(), "run", "runs"),
         counted(live.processes.len(), "process", "processes"),
-        memory(live).to_string(),
+        size(memory(live)),
         format!("{} CPU", rough(live.cpu_ms)),
     ];
+    parts.extend(live.disk_bytes.map(|bytes| format!("{} on disk", size(bytes))));
     parts.extend(live.forwards.iter().map(|(port, at)| format!("port {port} at {at}")));
     if !live.started {
         parts.push("ends with its last run".to_owned());
@@ -92,14 +94,34 @@ pub(super) fn tree(live: &Live) -> String {
     text
 }
 
+/// Why the box is frozen and what lets it go on, where no person did it.
+pub(super) fn frozen(live: &Live, name: &str) -> Option<String> {
+    live.frozen_by.as_ref().map(|why| format!("by {why}; h5i box thaw {name}"))
+}
+
+/// What was refused last, a line each, the latest first.
+pub(super) fn refused(live: &Live) -> Vec<String> {
+    let line = |refusal: &crate::session::LiveRefusal| {
+        format!("{} ago: {}", rough(since(refusal.at_ms)), Shown::text(&refusal.what))
+    };
+    live.refused.iter().rev().map(line).collect()
+}
+
 /// The same for programs.
-pub(super) fn data(live: &Live) -> Value {
+pub(super) fn data(live: &Live, limits: &Limits) -> Value {
     json!({
         "since": Timestamp::from_millis(live.since_ms),
         "started": live.started,
         "frozen": live.frozen,
+        "frozen_by": live.frozen_by,
         "cpu_ms": live.cpu_ms,
-        "rss_bytes": memory(live).count(),
+        "memory_bytes": memory(live),
+        "disk_bytes": live.disk_bytes,
+        "budgets": budget_use::data(live, limits),
+        "refused": live.refused.iter().map(|refusal| json!({
+            "at": Timestamp::from_millis(refusal.at_ms),
+            "what": refusal.what,
+        })).collect::<Vec<_>>(),
         "runs": live.runs.iter().map(|run| json!({
             "run": run.run,
             "command": run.command,
@@ -111,11 +133,11 @@ pub(super) fn data(live: &Live) -> Value {
     })
 }
 
-/// Resident memory of all processes; pages that they share count for each.
-fn memory(live: &Live) -> Bytes {
-    const MIB: u64 = 1024 * 1024;
-    let sum: u64 = live.processes.iter().map(|process| process.rss_bytes).sum();
-    Bytes::new(sum.div_ceil(MIB) * MIB)
+/// Memory by the budget, bytes; without one what is resident of all processes, where pages that they
+/// share count for each.
+pub(super) fn memory(live: &Live) -> u64 {
+    let resident = || live.processes.iter().map(|process| process.rss_bytes).sum();
+    live.memory_bytes.unwrap_or_else(resident)
 }
 
 fn since(moment_ms: u64) -> u64 {

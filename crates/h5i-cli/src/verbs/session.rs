@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use h5i_export::{Event, Lane};
 use h5i_policy::Tier;
 use serde_json::json;
 
@@ -16,7 +17,10 @@ use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::passing::Foreground;
 use crate::path_error::{Action, PathError};
-use crate::session::{Ending, Host, Lifetime, Live, Presence, end, freeze, presence};
+use crate::receipt_log::ReceiptLog;
+use crate::session::{
+    Ending, Host, Lifetime, Live, Presence, end, freeze, held, presence, release,
+};
 use crate::shown::Shown;
 use crate::store::{LockError, StoredBox};
 use crate::terminal::Attendance;
@@ -151,13 +155,32 @@ fn ended(
     Ok(if was_alive { answer } else { answer.note(format!("box `{}` is not alive", args.name)) })
 }
 
+/// Lets the export of a box pass that is not alive any more; yields whether it was held back.
+fn let_export_pass(stored: &StoredBox) -> Result<bool, Failure> {
+    let _lock = stored.lock()?;
+    if held(&stored.host_dir())?.is_none() {
+        return Ok(false);
+    }
+    let text = h5i_export::ByteText::new(b"thawed: export may pass".as_slice());
+    ReceiptLog::open(stored)?.append(Lane::Host, None, Event::Note { text })?;
+    release(&stored.host_dir())
+}
+
 pub(super) fn freeze_or_thaw(
     caller: &Caller,
     args: &SessionArgs,
     frozen: bool,
 ) -> Result<Answer, Failure> {
     let stored = find(caller, &args.name)?;
-    let processes = freeze(&stored, frozen)?;
+    let processes = match freeze(&stored, frozen) {
+        Err(failure) if failure.kind == Kind::NotFound && !frozen => {
+            if !let_export_pass(&stored)? {
+                return Err(failure);
+            }
+            0
+        }
+        done => done?,
+    };
     Answer::new(
         json!({ "box": args.name, "frozen": frozen, "processes": processes }),
         String::new(),

@@ -13,7 +13,7 @@ use super::export::home_of;
 use super::log::place;
 use super::run::frozen_policy;
 use super::summary::headline;
-use super::{Answer, find, live};
+use super::{Answer, budget_use, find, live};
 use crate::args::StatusArgs;
 use crate::box_network::{GATE, GATE_WORDS, rules_words};
 use crate::box_plan;
@@ -22,7 +22,7 @@ use crate::changes::changes_of;
 use crate::failure::Failure;
 use crate::json_bytes::JsonBytes;
 use crate::receipt_log::records;
-use crate::session::Presence;
+use crate::session::{Presence, held};
 use crate::shown::Shown;
 use crate::store::{Manifest, StoredBox};
 use crate::timestamp::Timestamp;
@@ -33,7 +33,7 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
     let mut policy = frozen_policy(&stored, &manifest)?;
     let presence = live::presence_of(&stored)?;
     if let (true, Presence::Live(alive)) = (args.tree, &presence) {
-        let data = json!({ "name": manifest.name, "session": live::data(alive) });
+        let data = json!({ "name": manifest.name, "session": live::data(alive, &policy.limits) });
         return Answer::new(data, live::tree(alive));
     }
     if let Presence::Live(alive) = &presence
@@ -44,6 +44,7 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
     }
     let net = &policy.net;
     let in_use = !matches!(presence, Presence::Idle);
+    let held = held(&stored.host_dir())?;
     let history = History::read(&stored)?;
     let changes = changes_of(&caller.store, &stored, &manifest, &policy, Secrets::Flag)?;
     let home = home_of(&stored)?;
@@ -63,6 +64,12 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
     line("session", format!("{session} · made {} ago", rough(age)));
     if let Presence::Live(alive) = &presence {
         live::runs(alive).into_iter().for_each(|run| line("run", run));
+        line("used", budget_use::words(alive, &policy.limits));
+        live::refused(alive).into_iter().for_each(|refused| line("lately", refused));
+        live::frozen(alive, manifest.name.as_str()).into_iter().for_each(|why| line("frozen", why));
+    }
+    if let Some(why) = &held {
+        line("export", format!("held back by {why}; h5i box thaw {}", manifest.name));
     }
     line("policy", format!("{}, {}, frozen at create", manifest.profile, manifest.policy_digest));
     if let Some(purpose) = &manifest.purpose {
@@ -91,8 +98,9 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
         "name": manifest.name,
         "id": manifest.id,
         "in_use": in_use,
+        "export_held_by": held,
         "session": match &presence {
-            Presence::Live(alive) => live::data(alive),
+            Presence::Live(alive) => live::data(alive, &policy.limits),
             _ => Value::Null,
         },
         "tier": manifest.tier,
@@ -166,9 +174,11 @@ fn limits(limits: &Limits) -> String {
     let parts: Vec<String> = [
         shown("wall", limits.wall.map(|v| v.to_string())),
         shown("cpu", limits.cpu.map(|v| v.to_string())),
+        shown("memory", limits.memory.map(|v| v.to_string())),
         shown("processes", limits.processes.map(|v| v.to_string())),
         shown("open files", limits.open_files.map(|v| v.to_string())),
         shown("file size", limits.file_size.map(|v| v.to_string())),
+        shown("disk", limits.disk.map(|v| v.to_string())),
         shown("output", limits.output.map(|v| v.to_string())),
     ]
     .into_iter()

@@ -55,7 +55,13 @@ pub(super) fn notes_of(notes: &[Note]) -> Vec<String> {
 
 /// How a run ended: `exit 1 in 12.4 s`.
 pub(super) fn ending(finished: &Finished) -> String {
-    format!("{} in {}", finished.outcome, span(finished.usage.wall))
+    let by = match &finished.spent {
+        Some(spent) if !spent.program.0.is_empty() => {
+            format!(", most of it by {} (pid {})", Shown::bytes(&spent.program.0), spent.pid)
+        }
+        _ => String::new(),
+    };
+    format!("{}{by} in {}", finished.outcome, span(finished.usage.wall))
 }
 
 /// That output of a run did not reach its receiver.
@@ -156,6 +162,7 @@ pub(super) fn run_data(manifest: &Manifest, finished: &Finished) -> Value {
         "flows": finished.network.flows,
         "denied_network": finished.network.refused,
         "network_untold": finished.network.more,
+        "stopped": finished.spent,
     })
 }
 

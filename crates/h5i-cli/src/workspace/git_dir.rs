@@ -42,6 +42,9 @@ impl Identity {
     }
 }
 
+/// What git asks in the box of a large base, a shell's command.
+const CHANGED_PATHS: &str = "/run/h5i/bin/h5i changed-paths";
+
 /// What goes into a git directory.
 pub(super) struct GitDir<'a> {
     /// Where it is made.
@@ -56,6 +59,8 @@ pub(super) struct GitDir<'a> {
     pub(super) objects: &'a Path,
     /// Who commits.
     pub(super) identity: &'a Identity,
+    /// Whether git asks h5i what to look at; only an overlay can tell.
+    pub(super) asks: bool,
 }
 
 impl GitDir<'_> {
@@ -80,6 +85,9 @@ impl GitDir<'_> {
         }
         for dir in self.alternates {
             add(dir.as_os_str().as_bytes());
+        }
+        if self.asks {
+            add(CHANGED_PATHS.as_bytes());
         }
         Ok(digest.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect())
     }
@@ -129,6 +137,12 @@ impl GitDir<'_> {
         config.set_bool("core.filemode", true)?;
         config.set_bool("core.bare", false)?;
         config.set_bool("core.logallrefupdates", true)?;
+        if self.asks {
+            config.set_str("core.fsmonitor", CHANGED_PATHS)?;
+            config.set_i32("core.fsmonitorHookVersion", 2)?;
+            // What it caches of files that are in no index, h5i could not tell from those that went.
+            config.set_bool("core.untrackedCache", false)?;
+        }
         if let Some(name) = &self.identity.name {
             config.set_str("user.name", name)?;
         }

@@ -142,6 +142,7 @@ impl Workspace<'_> {
             alternates: &alternates,
             objects: &self.objects.path,
             identity: self.identity,
+            asks: false,
         }
         .write()?;
         let repo = self.objects.open()?;
@@ -191,6 +192,7 @@ impl Workspace<'_> {
             alternates: &alternates,
             objects: &self.objects.path,
             identity: self.identity,
+            asks: tree.is_large(),
         })?;
         let area = Standing::area(&box_dir);
         let (upper, work) = (area.join(UPPER), area.join(OVERLAY_WORK));

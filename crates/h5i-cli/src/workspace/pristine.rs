@@ -15,6 +15,7 @@ use super::near::{Near, near};
 use super::prepare::{Owner, WorkspaceError};
 use super::tree_check::Files;
 use super::tree_record::TreeRecord;
+use crate::changed_paths::{MANY, mark_unchanged};
 use crate::path_error::{Action, PathError};
 use crate::store::{
     BoxDraft, LayerName, Store, TreeKey, make_private_dir, make_private_dirs, random_hex,
@@ -37,6 +38,7 @@ pub(super) struct PristineTree {
     path: PathBuf,
     over: Option<TreeKey>,
     notes: Vec<Note>,
+    entries: u64,
 }
 
 /// What a pristine tree is made of.
@@ -60,8 +62,8 @@ impl PristineTree {
         let path = store.tree_path(&key);
         let boot = boot_id()?;
         if let Some(record) = standing(&store, &key, &boot)? {
-            let over = record.over.clone();
-            return Ok(Self { key, path, over, notes: record.notes() });
+            let (over, entries) = (record.over.clone(), record.files);
+            return Ok(Self { key, path, over, notes: record.notes(), entries });
         }
         make_private_dirs(&store.trees_dir())?;
         let near = near(&store, &request.objects.open()?, request.objects.tree, &boot)?;
@@ -86,13 +88,15 @@ impl PristineTree {
         draft.made_tree(key.clone());
         // Who was quicker may have laid it over another tree.
         let over = TreeRecord::stands_on(&path);
-        Ok(Self { key, path, over, notes: record.notes() })
+        let entries = record.files;
+        Ok(Self { key, path, over, notes: record.notes(), entries })
     }
 
     /// Makes, or finds, the layer with the git directory that boxes of this base start with, and
     /// yields the layers of such a box, the one that hides the others first.
     pub(super) fn layers(&self, git_dir: &GitDir<'_>) -> Result<Vec<LayerName>, WorkspaceError> {
-        let name = format!("git-{}", git_dir.digest()?);
+        let kind = if git_dir.asks { LayerName::ASKING } else { LayerName::PLAIN };
+        let name = format!("{kind}{}", git_dir.digest()?);
         let path = self.path.join(&name);
         if !path.try_exists().map_err(PathError::at(Action::Inspect, &path))? {
             let staging = Staging::begin(&self.path, &name)?;
@@ -106,6 +110,11 @@ impl PristineTree {
             layers.push(of(over, "files")?);
         }
         Ok(layers)
+    }
+
+    /// Whether its boxes tell git what to look at.
+    pub(super) const fn is_large(&self) -> bool {
+        self.entries >= MANY as u64
     }
 
     /// What a person should know about the tree.
@@ -212,6 +221,9 @@ fn fill(
     )?;
     index.read_tree(&repo.find_tree(request.objects.tree)?)?;
     index.write()?;
+    if index.len() >= MANY {
+        mark_unchanged(&path).map_err(PathError::at(Action::Write, &path))?;
+    }
     let mut notes = near.map(|near| near.record.clone().notes()).unwrap_or_default();
     // What was written again has told its notes again.
     notes.retain(|note| is_kept(note, &index, &files));

@@ -25,8 +25,11 @@ mod host_repositories;
 mod hostile_git;
 mod inside;
 mod isolation;
+mod kept_output;
+mod large_base;
 mod layouts;
 mod life;
+mod log_end;
 mod near_trees;
 mod odd_paths;
 mod old_host;
@@ -37,6 +40,7 @@ mod refusal;
 mod sentences;
 
 mod shapes;
+mod spool;
 mod stand;
 #[path = "../support/mod.rs"]
 mod support;

@@ -56,7 +56,7 @@ fn errors_read_as_they_were_reviewed() {
         &["box", "create", "b", "--profile", "reviwe"],
         &["box", "create", "b", "--allow", "api.example.com"],
         &["box", "create", "b", "--allow", "*.com"],
-        &["box", "create", "b", "--set", "limits.memory=\"8GiB\""],
+        &["box", "create", "b", "--set", "react.canary-read=\"freeze\""],
         &["box", "create", "b", "--set", "limits.wal=\"8m\""],
         &["box", "create", "b", "--tier", "container"],
         &["box", "status", "fix-auht"],

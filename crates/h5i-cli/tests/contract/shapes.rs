@@ -115,6 +115,7 @@ pub(crate) struct BoxRun {
     pub(crate) flows: Vec<RanFlow>,
     pub(crate) denied_network: Vec<DeniedNetwork>,
     pub(crate) network_untold: u64,
+    pub(crate) stopped: Option<Value>,
 }
 
 /// A flow of a run.
@@ -327,6 +328,7 @@ pub(crate) struct BoxStatus {
     pub(crate) id: String,
     pub(crate) in_use: bool,
     pub(crate) session: Option<Value>,
+    pub(crate) export_held_by: Option<String>,
     pub(crate) tier: String,
     pub(crate) profile: String,
     pub(crate) policy: String,

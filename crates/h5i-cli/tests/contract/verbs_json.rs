@@ -212,6 +212,7 @@ fn status_diff_and_export_have_their_shapes() {
     let told: BoxStatus = stand.ok(&["box", "status", "a", "--json"]).data();
     assert_eq!((told.name.as_str(), told.id, told.base), ("a", made.id, made.base));
     assert_eq!((told.policy, told.network.as_str(), told.in_use), (made.policy, "none", false));
+    assert_eq!(told.export_held_by, None);
     assert!(told.session.is_none(), "{:?}", told.session);
     assert_eq!((told.tier.as_str(), told.profile.as_str(), told.runs), ("process", "default", 1));
     assert_eq!((told.expires, told.purpose), (None, None));
@@ -266,6 +267,10 @@ fn what_a_supervised_box_does_on_the_network_is_in_run_and_status() {
     assert_eq!((flow.address.as_str(), &flow.names[..]), ("192.0.0.1", &["host".to_owned()][..]));
     assert_eq!((&flow.rules[..], &flow.named), (&[rule.clone()][..], &None));
     assert_eq!((flow.sent, flow.received, flow.reason.as_deref()), (0, 0, None));
+    // Of a program that ends at once it may not be known.
+    let program = flow.program.as_deref();
+    assert!(program.is_none_or(|program| program.ends_with("perl")), "{flow:?}");
+    assert!(program.is_none() || flow.pid.is_some(), "{flow:?}");
     // The server never closes its side, so the session's end is the flow's.
     assert_eq!(flow.verdict, "ended");
     assert!(flow.duration_ms <= run.wall_ms + 10_000, "{flow:?}");
@@ -276,8 +281,11 @@ fn what_a_supervised_box_does_on_the_network_is_in_run_and_status() {
         ("192.0.2.9:443", "no rule lists it")
     );
     assert_eq!(denied.allowed_by.as_deref(), Some("192.0.2.9:443"));
-    assert_eq!(run.network_untold, 0);
+    assert_eq!((run.network_untold, run.stopped), (0, None));
 
+    let told: Explained = stand.ok(&["box", "explain", "a", "--json"]).data();
+    let [reach] = &told.reach[..] else { panic!("{:?}", told.reach) };
+    assert_eq!((&reach.rule, reach.from.as_deref()), (&rule, Some("command line")));
     let status: BoxStatus = stand.ok(&["box", "status", "a", "--json"]).data();
     assert_eq!((status.tier.as_str(), status.network.as_str()), ("supervised", "allow"));
     assert_eq!(status.allow, [rule]);

@@ -149,9 +149,16 @@ fn what_this_version_does_not_enforce_is_refused_by_name() {
         ),
         (&["--tier", "container"], &["tier = \"container\""], "--tier process"),
         (&["--tier", "microvm"], &["tier = \"microvm\""], "--tier process"),
-        (&["--set", "limits.memory=\"1GiB\""], &["limits.memory = \"1GiB\""], "leave it out"),
-        (&["--set", "limits.disk=\"1GiB\""], &["limits.disk = \"1GiB\""], "limits.file_size"),
-        (&["--set", "react.gap=\"kill\""], &["react = gap \"kill\""], "leave it out"),
+        (
+            &["--set", "react.canary-read=\"kill\""],
+            &["react.canary-read = \"kill\""],
+            "leave it out",
+        ),
+        (
+            &["--set", "react.refused-connect=\"freeze\""],
+            &["react.refused-connect = \"freeze\""],
+            "--tier supervised",
+        ),
         (&["--set", "namespaces=\"off\""], &["namespaces = \"off\""], ""),
         (&["--profile", "agent-claude"], &["grant = anthropic"], "profile without grants"),
     ] {

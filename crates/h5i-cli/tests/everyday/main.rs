@@ -7,6 +7,7 @@
 mod back_ends;
 mod building;
 mod debugging;
+mod packages;
 mod refused;
 #[allow(dead_code, reason = "the contract's tests use the rest")]
 #[path = "../contract/shapes.rs"]

@@ -52,6 +52,18 @@ impl Going {
         line.trim_end().to_owned()
     }
 
+    /// The next line that it says on standard error; empty at the end.
+    pub(crate) fn err_line(&mut self) -> String {
+        let mut line = Vec::new();
+        let stderr = self.child.stderr.as_mut().unwrap();
+        // Byte by byte, because the rest is read at the end.
+        let mut byte = [0];
+        while stderr.read(&mut byte).unwrap() == 1 && byte != *b"\n" {
+            line.extend(byte);
+        }
+        String::from_utf8(line).unwrap()
+    }
+
     pub(crate) fn type_line(&mut self, line: &str) {
         writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
     }

@@ -5,7 +5,9 @@
 #[allow(dead_code, unused_macros, reason = "the contract's tests use the rest")]
 #[path = "../support/back_ends.rs"]
 mod back_ends;
+mod budgets;
 mod ends;
+mod exported;
 mod forwarded;
 mod going;
 #[path = "../support/holder_figures.rs"]
@@ -13,6 +15,7 @@ mod holder_figures;
 mod joined;
 mod keepers;
 mod many;
+mod reactions;
 #[allow(dead_code, reason = "the contract's tests use the rest")]
 #[path = "../pty/seat.rs"]
 mod seat;

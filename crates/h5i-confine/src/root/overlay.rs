@@ -48,7 +48,7 @@ fn mounted(lowers: &[PathBuf], area: &Path, target: PathBuf) -> Vec<Step> {
     let kind = BindKind::Layer;
     let place = |name: String| Path::new(LAYERS).join(name);
     // One mount below which the others stand, so that they go together.
-    let mut steps = vec![Step::Scratch { path: LAYERS.into(), mode: 0o700 }];
+    let mut steps = vec![Step::Scratch { path: LAYERS.into(), mode: 0o700, bound: None }];
     let mut places = Vec::new();
     for (number, source) in lowers.iter().enumerate() {
         let (source, target) = (source.clone(), place(number.to_string()));

@@ -37,7 +37,26 @@ pub struct LiveProcess {
     pub rss: u64,
 }
 
+/// What a box takes, as it was measured last: at most half a second ago for memory; for disk, as long
+/// ago as it can't have taken much more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InUse {
+    /// Memory of all processes and memory files, bytes; `None` without `limits.memory`.
+    pub memory: Option<u64>,
+    /// Disk and memory file systems, bytes; `None` without `limits.disk`, and before it was counted
+    /// once.
+    pub disk: Option<u64>,
+}
+
 impl SessionHandle {
+    /// What the box takes of the budgets that the supervisor measures.
+    #[must_use]
+    pub fn in_use(&self) -> InUse {
+        let taken = self.shared.state().taken;
+        InUse { memory: taken.memory, disk: taken.disk }
+    }
+
     /// The processes of the box but its init and keepers, in the order of their ids. One that comes or
     /// goes meanwhile may be missing.
     pub fn processes(&self) -> Vec<LiveProcess> {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use h5i_confine::{
     Access, Event, EventSink, FilterProgram, Layout, NoSink, Output, Plan, RefusedCall, Session,
-    SinkClosed, Step, system_grants,
+    SinkClosed, Spent, Step, system_grants,
 };
 use h5i_policy::{Debuggers, GrantOrigin, HostPath, NetMode, ReadGrant, ResolvedPolicy};
 use h5i_testkit::BoxDirs;
@@ -56,6 +56,13 @@ impl EventSink for Recorder {
 }
 
 impl Recorder {
+    /// The budgets that were spent since the last question.
+    pub(crate) fn spent(&self) -> Vec<Spent> {
+        let events = std::mem::take(&mut *self.0.lock().unwrap());
+        let spent = |event| if let Event::BudgetSpent(spent) = event { Some(spent) } else { None };
+        events.into_iter().filter_map(spent).collect()
+    }
+
     /// The refused calls since the last question.
     pub(crate) fn refused(&self) -> Vec<RefusedCall> {
         let events = std::mem::take(&mut *self.0.lock().unwrap());

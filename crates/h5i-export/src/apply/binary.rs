@@ -1,101 +1,116 @@
-//! Binary parts: base 85, zlib, and git's deltas (gitformat-pack(5)).
+//! Binary parts of a patch, read: zlib, and git's deltas (gitformat-pack(5)).
 
-use miniz_oxide::inflate::decompress_slice_iter_to_slice;
+use miniz_oxide::inflate::stream::{InflateState, inflate};
+use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
 
 use super::PatchFault;
 use super::lines::Lines;
+use crate::base85;
 
-const ALPHABET: &[u8; 85] =
-    b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
-/// The value of each digit; [`NO_DIGIT`] for every other byte.
-const VALUES: [u8; 256] = values();
-const NO_DIGIT: u8 = u8::MAX;
 /// How much larger than its compressed form content can be: a match of 258 bytes takes two bits at
 /// least (RFC 1951).
 const MOST_EXPANSION: usize = 1032;
+const BUFFER: usize = 32 << 10;
 
-const fn values() -> [u8; 256] {
-    let mut values = [NO_DIGIT; 256];
-    let mut value = 0;
-    while value < 85 {
-        values[ALPHABET[value as usize] as usize] = value;
-        value += 1;
-    }
-    values
-}
-
-/// The content after the binary part that follows; the reverse part is checked for form only.
+/// The content after the binary part that follows; the reverse part must give `old` back.
 pub(super) fn apply(lines: &mut Lines<'_>, old: &[u8]) -> Result<Vec<u8>, PatchFault> {
     lines.after(b"GIT binary patch").ok_or(PatchFault::Binary)?;
-    let new = part(lines, old)?;
+    let new = match part(lines)? {
+        Part::Literal(size) => content(lines, size)?,
+        Part::Delta(size) => undelta(&content(lines, size)?, old).ok_or(PatchFault::Binary)?,
+    };
     if lines.peek().is_some_and(|line| line.starts_with(b"literal ") || line.starts_with(b"delta "))
     {
-        let reverse = part(lines, &new)?;
-        if reverse != old {
+        let same = match part(lines)? {
+            Part::Literal(size) => is_literal(lines, size, old)?,
+            Part::Delta(size) => {
+                undelta(&content(lines, size)?, &new).is_some_and(|back| back == old)
+            }
+        };
+        if !same {
             return Err(PatchFault::Binary);
         }
     }
     Ok(new)
 }
 
-fn part(lines: &mut Lines<'_>, source: &[u8]) -> Result<Vec<u8>, PatchFault> {
-    if let Some(size) = lines.after(b"literal ") {
-        return inflate(lines, size);
-    }
-    let size = lines.after(b"delta ").ok_or(PatchFault::Binary)?;
-    let delta = inflate(lines, size)?;
-    undelta(&delta, source).ok_or(PatchFault::Binary)
+/// What the lines of a part stand for, with their size unpacked.
+enum Part {
+    Literal(usize),
+    Delta(usize),
 }
 
-/// Reads lines to an empty one and inflates them to exactly `size` bytes.
-fn inflate(lines: &mut Lines<'_>, size: &[u8]) -> Result<Vec<u8>, PatchFault> {
-    let size: usize =
-        str::from_utf8(size).ok().and_then(|text| text.parse().ok()).ok_or(PatchFault::Binary)?;
-    // Five digits for four bytes; the lines of the reverse part that follow are few, or as many.
-    let mut packed = Vec::with_capacity(lines.left() / 5 * 4);
+fn part(lines: &mut Lines<'_>) -> Result<Part, PatchFault> {
+    let size = |text: &[u8]| str::from_utf8(text).ok()?.parse().ok();
+    let part = match lines.after(b"literal ") {
+        Some(text) => size(text).map(Part::Literal),
+        None => lines.after(b"delta ").and_then(size).map(Part::Delta),
+    };
+    part.ok_or(PatchFault::Binary)
+}
+
+/// Unpacks the lines that follow to memory.
+fn content(lines: &mut Lines<'_>, size: usize) -> Result<Vec<u8>, PatchFault> {
+    // No more memory than the text can stand for, whatever it claims: five digits for four bytes.
+    if size > (lines.left() / 5 * 4).saturating_mul(MOST_EXPANSION) {
+        return Err(PatchFault::Binary);
+    }
+    let mut bytes = Vec::with_capacity(size);
+    unpack(lines, size, &mut |piece| bytes.extend_from_slice(piece))?;
+    Ok(bytes)
+}
+
+/// Whether the lines that follow stand for `old`, which is compared as it is unpacked.
+fn is_literal(lines: &mut Lines<'_>, size: usize, old: &[u8]) -> Result<bool, PatchFault> {
+    let (mut rest, mut same) = (old, true);
+    unpack(lines, size, &mut |piece| match rest.strip_prefix(piece) {
+        Some(tail) => rest = tail,
+        None => same = false,
+    })?;
+    Ok(same && rest.is_empty())
+}
+
+/// Reads lines to an empty one and hands on the `size` bytes that they stand for.
+fn unpack(
+    lines: &mut Lines<'_>,
+    size: usize,
+    take: &mut dyn FnMut(&[u8]),
+) -> Result<(), PatchFault> {
+    let mut unpacker = InflateState::new_boxed(DataFormat::Zlib);
+    let mut buffer = vec![0; BUFFER];
+    let (mut packed, mut left, mut ended) = (Vec::with_capacity(base85::LINE), size, false);
     loop {
         match lines.next() {
             Some(b"") => break,
-            Some(line) => decode(line, &mut packed).ok_or(PatchFault::Binary)?,
+            Some(line) => base85::decode_line(line, &mut packed).ok_or(PatchFault::Binary)?,
             None => return Err(PatchFault::Binary),
         }
-    }
-    // No more memory than the text can stand for, whatever it claims.
-    if size > packed.len().saturating_mul(MOST_EXPANSION) {
-        return Err(PatchFault::Binary);
-    }
-    let mut bytes = vec![0; size];
-    let written =
-        decompress_slice_iter_to_slice(&mut bytes, std::iter::once(&packed[..]), true, false);
-    if written == Ok(size) { Ok(bytes) } else { Err(PatchFault::Binary) }
-}
-
-/// One line: a letter for the number of bytes, then five digits for every four bytes.
-fn decode(line: &[u8], packed: &mut Vec<u8>) -> Option<()> {
-    let (length, digits) = line.split_first()?;
-    let length = match length {
-        b'A'..=b'Z' => length - b'A' + 1,
-        b'a'..=b'z' => length - b'a' + 27,
-        _ => return None,
-    };
-    let length = usize::from(length);
-    if digits.len() != length.div_ceil(4) * 5 {
-        return None;
-    }
-    let end = packed.len() + length;
-    for group in digits.chunks_exact(5) {
-        let mut bits = 0_u32;
-        for digit in group {
-            let value = VALUES[usize::from(*digit)];
-            if value == NO_DIGIT {
-                return None;
+        let mut input = &packed[..];
+        loop {
+            // Nothing may follow the end of the stream.
+            if ended {
+                if input.is_empty() {
+                    break;
+                }
+                return Err(PatchFault::Binary);
             }
-            bits = bits.checked_mul(85)?.checked_add(u32::from(value))?;
+            let step = inflate(&mut unpacker, input, &mut buffer, MZFlush::None);
+            input = input.get(step.bytes_consumed..).unwrap_or_default();
+            left = left.checked_sub(step.bytes_written).ok_or(PatchFault::Binary)?;
+            take(&buffer[..step.bytes_written]);
+            match step.status {
+                Ok(MZStatus::StreamEnd) => ended = true,
+                // All was taken, and there was room for all that it gave.
+                Ok(_) | Err(MZError::Buf) if input.is_empty() && step.bytes_written < BUFFER => {
+                    break;
+                }
+                Ok(_) if step.bytes_written > 0 || step.bytes_consumed > 0 => {}
+                _ => return Err(PatchFault::Binary),
+            }
         }
-        packed.extend_from_slice(&bits.to_be_bytes());
+        packed.clear();
     }
-    packed.truncate(end);
-    Some(())
+    if ended && left == 0 { Ok(()) } else { Err(PatchFault::Binary) }
 }
 
 /// The target of a delta against `source`.

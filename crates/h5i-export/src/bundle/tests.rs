@@ -13,14 +13,18 @@ use super::{
 use crate::Digest;
 use crate::fixture::Fixture;
 use crate::log::{ChainFault, LogWriter, verify_chain};
-use crate::record::{ByteText, Event, Lane, Timestamp};
+use crate::record::{ByteText, Event, Lane, Stream, Timestamp};
 use crate::report::{Mechanism, MechanismState, ReportInput};
 
 /// A box with a change, and a log with three records.
 struct Case {
     fixture: Fixture,
     out: PathBuf,
+    /// What a run wrote and was kept.
+    output: Option<&'static [u8]>,
 }
+
+const KEPT: &str = "output-1-stdout.txt";
 
 impl Case {
     fn new() -> Self {
@@ -29,7 +33,7 @@ impl Case {
         });
         fixture.tree().file("a", "b\n").file("new", "n\n");
         let out = fixture.path().join("out");
-        Self { fixture, out }
+        Self { fixture, out, output: None }
     }
 
     fn write(&self, existing: Existing) -> Result<Digest, BundleError> {
@@ -51,6 +55,14 @@ impl Case {
             let text = ByteText::new(format!("note {number}"));
             log.append(Timestamp::from_unix_micros(number), Lane::Host, None, Event::Note { text })
                 .expect("appends");
+        }
+        let payloads = self.fixture.path();
+        if let Some(output) = self.output {
+            let (stream, bytes, payload) = (Stream::Stdout, 14, Digest::of(b"what it wrote\n"));
+            let event = Event::Output { stream, bytes, kept: 14, payload };
+            let at = Timestamp::from_unix_micros(4);
+            log.append(at, Lane::Host, Some(1), event).expect("appends");
+            fs::write(payloads.join(KEPT), output).expect("writes");
         }
         let mut records = Vec::new();
         let bytes = fs::read(&path).expect("reads");
@@ -76,7 +88,8 @@ impl Case {
             not_enforced: &[],
             reviewed: &reviewed,
         };
-        let input = BundleInput { report, policy_text: &policy.to_toml(), manifest, head };
+        let input =
+            BundleInput { report, policy_text: &policy.to_toml(), manifest, head, payloads };
         let written = write_bundle(&self.out, &input, existing);
         if written.is_ok() {
             self.fits_its_schemas();
@@ -142,6 +155,29 @@ fn a_bundle_as_written_verifies_and_its_patch_applies() {
 }
 
 #[test]
+fn kept_output_is_in_the_bundle_and_what_the_records_say() {
+    let with = |output| Case { output: Some(output), ..Case::new() };
+    let case = with(b"what it wrote\n");
+    case.write(Existing::Refuse).expect("writes");
+    assert_eq!(names(&case.out), [INDEX, KEPT, PATCH, RECEIPT, PAGE, REPORT]);
+    case.verify().expect("as written");
+    case.edit(KEPT, "wrote", "wrota", &[]);
+    let error = case.verify().expect_err("changed");
+    assert!(matches!(&error, VerifyError::Digest { file, .. } if file == KEPT), "{error:?}");
+    case.edit(KEPT, "wrota", "wrote", &[]);
+    case.edit(KEPT, "wrote", "wroto", &[INDEX]);
+    let error = case.verify().expect_err("covered in the index, not in its record");
+    assert!(matches!(error, VerifyError::Files | VerifyError::Digest { .. }), "{error:?}");
+    let case = with(b"what it wrote\n");
+    case.write(Existing::Refuse).expect("writes");
+    fs::remove_file(case.out.join(KEPT)).expect("removes");
+    assert!(matches!(case.verify(), Err(VerifyError::Io { .. })));
+    // What was changed on the host since is not exported.
+    let error = with(b"something else\n").write(Existing::Refuse).expect_err("changed");
+    assert!(matches!(error, BundleError::Payload { .. }), "{error:?}");
+}
+
+#[test]
 fn a_changed_file_is_named() {
     for (file, from, to) in [
         (PATCH, "+b", "+c"),
@@ -154,7 +190,7 @@ fn a_changed_file_is_named() {
         case.edit(file, from, to, &[]);
         let error = case.verify().expect_err("changed");
         assert!(
-            matches!(error, VerifyError::Digest { file: named, .. } if named == file),
+            matches!(&error, VerifyError::Digest { file: named, .. } if named == file),
             "{error:?}"
         );
     }
@@ -341,7 +377,7 @@ fn records_that_do_not_lead_to_the_head_are_refused() {
     let with = |head| {
         write_bundle(
             &case.out,
-            &BundleInput { report, policy_text: "", manifest, head },
+            &BundleInput { report, policy_text: "", manifest, head, payloads: case.fixture.path() },
             Existing::Refuse,
         )
     };

@@ -11,7 +11,7 @@ use git2::Oid;
 use h5i_policy::ResolvedPolicy;
 use rustix::fs::{Dir, FileType, Mode, OFlags};
 
-use super::{BUNDLE_VERSION, BundleIndex, INDEX, PAGE, PATCH, RECEIPT, REPORT};
+use super::{BUNDLE_VERSION, BundleIndex, INDEX, PAGE, PATCH, RECEIPT, REPORT, payloads_of};
 use crate::apply::{Keep, PatchError, apply};
 use crate::digest::Digest;
 use crate::escape::Escaped;
@@ -72,7 +72,7 @@ pub enum VerifyError {
     #[error("`{file}` is not a file of a bundle: {found}")]
     NotFile {
         /// Which.
-        file: &'static str,
+        file: String,
         /// What it is.
         found: &'static str,
     },
@@ -98,14 +98,17 @@ pub enum VerifyError {
         /// The version.
         found: u32,
     },
-    /// bundle.json does not list exactly the files of a bundle.
-    #[error("bundle.json does not list `{PATCH}`, `{REPORT}`, `{PAGE}` and `{RECEIPT}`, each once")]
+    /// bundle.json does not list exactly the files of the bundle.
+    #[error(
+        "bundle.json does not list `{PATCH}`, `{REPORT}`, `{PAGE}`, `{RECEIPT}` and the output that \
+         the receipt tells of, each once"
+    )]
     Files,
     /// A file is not the one that was written.
     #[error("`{file}` was changed: it has {found}, it was written with {written}")]
     Digest {
         /// Which.
-        file: &'static str,
+        file: String,
         /// The digest that was written.
         written: Digest,
         /// The digest that it has.
@@ -178,17 +181,16 @@ pub fn verify_bundle(
 ) -> Result<Verified, VerifyError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let at = rustix::fs::open(directory, flags, Mode::empty()).map_err(unreadable(directory))?;
-    surplus(&at, directory)?;
     let index_bytes = read(&at, directory, INDEX)?;
     let index: BundleIndex = parse(INDEX, &index_bytes)?;
     if index.v != BUNDLE_VERSION {
         return Err(VerifyError::Version { file: INDEX, found: index.v });
     }
-    if !index.files.keys().map(String::as_str).eq([PATCH, RECEIPT, PAGE, REPORT]) {
-        return Err(VerifyError::Files);
-    }
-    let same = |file: &'static str, found: Digest| match index.files.get(file) {
-        Some(&written) if written != found => Err(VerifyError::Digest { file, written, found }),
+    surplus(&at, directory, &index)?;
+    let same = |file: &str, found: Digest| match index.files.get(file) {
+        Some(&written) if written != found => {
+            Err(VerifyError::Digest { file: file.to_owned(), written, found })
+        }
         Some(_) => Ok(()),
         None => Err(VerifyError::Files),
     };
@@ -203,8 +205,12 @@ pub fn verify_bundle(
     checked(PAGE)?;
     let receipt: Receipt = parse(RECEIPT, &checked(RECEIPT)?)?;
     check_version(&receipt)?;
+    check_files(&index, &receipt)?;
     compare(&index, &receipt)?;
     check_alone(&receipt)?;
+    for name in payloads_of(&receipt.records).keys() {
+        same(name, Digest::of(&read(&at, directory, name)?))?;
+    }
     let applied = match base {
         None => Applied::NoBase,
         Some(base) => {
@@ -221,6 +227,20 @@ pub fn verify_bundle(
         }
     };
     Ok(Verified { bundle: Digest::of(&index_bytes), index, receipt, patch, report, applied })
+}
+
+/// The index must list what every bundle has and the kept output that the receipt tells of, with
+/// its digests.
+fn check_files(index: &BundleIndex, receipt: &Receipt) -> Result<(), VerifyError> {
+    let mut kept = payloads_of(&receipt.records);
+    for (name, digest) in &index.files {
+        let own = [PATCH, RECEIPT, PAGE, REPORT].contains(&name.as_str());
+        if !own && kept.remove(name) != Some(*digest) {
+            return Err(VerifyError::Files);
+        }
+    }
+    let all = [PATCH, RECEIPT, PAGE, REPORT].iter().all(|name| index.files.contains_key(*name));
+    if all && kept.is_empty() { Ok(()) } else { Err(VerifyError::Files) }
 }
 
 /// What both files say must be the same.
@@ -298,9 +318,11 @@ fn compare_policy(receipt: &Receipt) -> Result<(), VerifyError> {
     Err(VerifyError::PolicyDigest { written: receipt.policy.clone(), found })
 }
 
-/// Fails on the first name that no bundle has.
-fn surplus(at: &OwnedFd, directory: &Path) -> Result<(), VerifyError> {
-    let known: BTreeSet<&[u8]> = [PATCH, REPORT, PAGE, RECEIPT, INDEX].map(str::as_bytes).into();
+/// Fails on the first name that the index does not list.
+fn surplus(at: &OwnedFd, directory: &Path, index: &BundleIndex) -> Result<(), VerifyError> {
+    let own = [PATCH, REPORT, PAGE, RECEIPT, INDEX];
+    let listed = index.files.keys().map(String::as_str);
+    let known: BTreeSet<&[u8]> = own.into_iter().chain(listed).map(str::as_bytes).collect();
     for entry in Dir::read_from(at).map_err(unreadable(directory))? {
         let entry = entry.map_err(unreadable(directory))?;
         let name = entry.file_name().to_bytes();
@@ -312,19 +334,19 @@ fn surplus(at: &OwnedFd, directory: &Path) -> Result<(), VerifyError> {
 }
 
 /// Opens one file; it never waits and follows no link.
-fn open(at: &OwnedFd, directory: &Path, file: &'static str) -> Result<File, VerifyError> {
+fn open(at: &OwnedFd, directory: &Path, file: &str) -> Result<File, VerifyError> {
     let path = directory.join(OsString::from(file));
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(at, file, flags, Mode::empty()).map_err(unreadable(&path))?;
     let stat = rustix::fs::fstat(&opened).map_err(unreadable(&path))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(VerifyError::NotFile { file, found: "no regular file" });
+        return Err(VerifyError::NotFile { file: file.to_owned(), found: "no regular file" });
     }
     Ok(File::from(opened))
 }
 
 /// Reads one file whole.
-fn read(at: &OwnedFd, directory: &Path, file: &'static str) -> Result<Vec<u8>, VerifyError> {
+fn read(at: &OwnedFd, directory: &Path, file: &str) -> Result<Vec<u8>, VerifyError> {
     let path = directory.join(OsString::from(file));
     let mut content = Vec::new();
     open(at, directory, file)?
@@ -332,7 +354,10 @@ fn read(at: &OwnedFd, directory: &Path, file: &'static str) -> Result<Vec<u8>, V
         .read_to_end(&mut content)
         .map_err(|source| VerifyError::Io { path, source })?;
     if content.len() as u64 > MAX_FILE {
-        return Err(VerifyError::NotFile { file, found: "larger than a gibibyte" });
+        return Err(VerifyError::NotFile {
+            file: file.to_owned(),
+            found: "larger than a gibibyte",
+        });
     }
     Ok(content)
 }

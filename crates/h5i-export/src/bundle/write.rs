@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags};
 
-use super::{BUNDLE_VERSION, BundleIndex, INDEX, PAGE, PATCH, RECEIPT, REPORT};
+use super::{BUNDLE_VERSION, BundleIndex, INDEX, PAGE, PATCH, RECEIPT, REPORT, payloads_of};
 use crate::digest::Digest;
 use crate::log::{ChainError, ChainHead};
 use crate::receipt::{Digests, Receipt, chain_of};
@@ -24,6 +24,8 @@ pub struct BundleInput<'a> {
     pub manifest: Digest,
     /// Where the log ends, as its writer knows it.
     pub head: ChainHead,
+    /// The directory of the kept output that records tell of; not looked at when they tell of none.
+    pub payloads: &'a Path,
 }
 
 /// What happens when the bundle's directory is there already and is not empty.
@@ -78,6 +80,12 @@ pub enum BundleError {
     /// The records are not those that lead to the head.
     #[error("the records of the box are not whole")]
     Records(#[source] ChainError),
+    /// Kept output of a run is not what its record says.
+    #[error("the kept output `{name}` is not what its record says")]
+    Payload {
+        /// Its name.
+        name: String,
+    },
     /// An object has no JSON form.
     #[error("can't write `{file}` as JSON")]
     Json {
@@ -120,7 +128,17 @@ pub fn write_bundle(
     let head = chain_of(input.manifest, input.report.records, Some(input.head))
         .map_err(BundleError::Records)?;
     let receipt = Receipt::new(&input.report, input.policy_text, input.manifest, head, digests);
-    let receipt = json(RECEIPT, &receipt)?;
+    let receipt = receipt
+        .to_text(input.report.records)
+        .map_err(|source| BundleError::Json { file: RECEIPT, source })?;
+    let kept = payloads_of(input.report.records);
+    for (name, written) in &kept {
+        let path = input.payloads.join(name);
+        let found = File::open(&path).and_then(Digest::of_reader).map_err(failed("read", &path))?;
+        if found != *written {
+            return Err(BundleError::Payload { name: name.clone() });
+        }
+    }
     let files = [
         (PATCH, digests.patch),
         (REPORT, digests.report),
@@ -135,7 +153,11 @@ pub fn write_bundle(
         base_tree: reviewed.base.tree.to_string(),
         tree: reviewed.tree.to_string(),
         completeness: Completeness::of(input.report.records),
-        files: files.into_iter().map(|(name, digest)| (name.to_owned(), digest)).collect(),
+        files: files
+            .into_iter()
+            .map(|(name, digest)| (name.to_owned(), digest))
+            .chain(kept.clone())
+            .collect(),
     };
     let index = json(INDEX, &index)?;
     let beside = tempfile::Builder::new()
@@ -147,6 +169,11 @@ pub fn write_bundle(
     for (name, content) in
         [(REPORT, report.as_bytes()), (PAGE, page.as_bytes()), (RECEIPT, &receipt), (INDEX, &index)]
     {
+        write_file(&beside.path().join(name), content)?;
+    }
+    for name in kept.keys() {
+        let path = input.payloads.join(name);
+        let content = File::open(&path).map_err(failed("read", &path))?;
         write_file(&beside.path().join(name), content)?;
     }
     sync_directory(beside.path())?;

@@ -35,6 +35,7 @@ fn bundle(fixture: &Fixture) -> Verified {
         policy_text: &policy.to_toml(),
         manifest,
         head: ChainHead::empty(manifest),
+        payloads: fixture.path(),
     };
     write_bundle(&out, &input, Existing::Replace).expect("writes");
     verify_bundle(&out, &fixture.path().join("scratch"), None).expect("as written")

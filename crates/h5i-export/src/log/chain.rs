@@ -72,6 +72,66 @@ pub enum ChainFault {
     },
 }
 
+/// Follows records from a manifest on, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Follow {
+    head: ChainHead,
+    expected: Option<ChainHead>,
+    noted: bool,
+}
+
+impl Follow {
+    pub(crate) fn new(manifest: Digest, expected: Option<ChainHead>) -> Self {
+        let head = ChainHead::empty(manifest);
+        let noted = expected.is_none_or(|expected| expected == head);
+        Self { head, expected, noted }
+    }
+
+    /// The next record, whose line has this digest.
+    ///
+    /// # Errors
+    /// [`ChainError`] when it is not the next one.
+    pub(crate) fn step(&mut self, record: &Record, digest: Digest) -> Result<(), ChainError> {
+        let head = self.head;
+        let bad = |record, fault| Err(ChainError { record, fault });
+        if record.seq != head.records {
+            return bad(head.records, ChainFault::Missing { found: record.seq });
+        }
+        if record.prev != head.last {
+            return match head.records.checked_sub(1) {
+                None => bad(0, ChainFault::OtherManifest),
+                Some(before) => bad(before, ChainFault::Changed),
+            };
+        }
+        self.head = ChainHead { records: head.records + 1, last: digest };
+        if let Some(expected) = self.expected
+            && expected.records == self.head.records
+        {
+            if expected.last != digest {
+                return bad(head.records, ChainFault::Changed);
+            }
+            self.noted = true;
+        }
+        Ok(())
+    }
+
+    /// There is no more; yields where they led.
+    ///
+    /// # Errors
+    /// [`ChainError`] when records that were expected are missing.
+    pub(crate) fn end(self) -> Result<ChainHead, ChainError> {
+        let bad = |record, fault| Err(ChainError { record, fault });
+        match self.expected {
+            Some(expected) if !self.noted => match self.head.records {
+                // A log without a record can only differ from a noted empty one by its manifest.
+                _ if expected.records == 0 => bad(0, ChainFault::OtherManifest),
+                records => bad(records, ChainFault::CutShort { expected: expected.records }),
+            },
+            _ => Ok(self.head),
+        }
+    }
+}
+
 /// Reads a whole log and checks that every record follows the one before.
 ///
 /// `manifest` is what the first record follows. `expected` is a head that was noted earlier (in a
@@ -88,40 +148,14 @@ pub fn verify_chain(
     expected: Option<ChainHead>,
     mut each: impl FnMut(&Record),
 ) -> Result<ChainHead, ChainError> {
-    let bad = |record, fault| Err(ChainError { record, fault });
-    let mut head = ChainHead::empty(manifest);
-    let mut noted = expected.is_none_or(|expected| expected == head);
+    let mut follow = Follow::new(manifest, expected);
     for line in LogReader::new(source) {
-        let line = match line {
-            Ok(line) => line,
-            Err(error) => return bad(error.number(), ChainFault::Unreadable(error)),
-        };
-        if line.record.seq != head.records {
-            return bad(head.records, ChainFault::Missing { found: line.record.seq });
-        }
-        if line.record.prev != head.last {
-            return match head.records.checked_sub(1) {
-                None => bad(0, ChainFault::OtherManifest),
-                Some(before) => bad(before, ChainFault::Changed),
-            };
-        }
+        let line = line.map_err(|error| ChainError {
+            record: error.number(),
+            fault: ChainFault::Unreadable(error),
+        })?;
+        follow.step(&line.record, line.digest)?;
         each(&line.record);
-        head = ChainHead { records: head.records + 1, last: line.digest };
-        if let Some(expected) = expected
-            && expected.records == head.records
-        {
-            if expected.last != head.last {
-                return bad(line.number, ChainFault::Changed);
-            }
-            noted = true;
-        }
     }
-    match expected {
-        Some(expected) if !noted => match head.records {
-            // A log without a record can only differ from a noted empty one by its manifest.
-            _ if expected.records == 0 => bad(0, ChainFault::OtherManifest),
-            records => bad(records, ChainFault::CutShort { expected: expected.records }),
-        },
-        _ => Ok(head),
-    }
+    follow.end()
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::ByteText;
+use super::claim::{Gap, SpoolFault, Stream};
 use crate::digest::Digest;
 
 /// What happened; `kind` on the wire, its fields flat beside it. Unknown fields are refused.
@@ -70,6 +71,29 @@ pub enum Event {
         cpu_ms: u64,
         /// The largest resident set of one process, in bytes.
         max_rss_bytes: u64,
+    },
+    /// A budget is spent: written before anything is stopped for it, where it was not the kernel
+    /// that did.
+    BudgetSpent {
+        /// The limit, by its policy name.
+        limit: String,
+        /// How much of it was used, in the limit's unit.
+        used: u64,
+        /// How much is allowed, in the limit's unit.
+        allowed: u64,
+        /// Who took the most, or the run's program, as the box numbers it; 0 when it was gone.
+        pid: u32,
+        /// Its program, from the host's view; empty when it was gone.
+        program: ByteText,
+    },
+    /// What the policy's `react` says of a violation is done: written before it is.
+    Reaction {
+        /// What was violated, by its policy name.
+        violation: String,
+        /// What is done, by its policy name.
+        reaction: String,
+        /// What happened.
+        cause: ByteText,
     },
     /// A system call was refused.
     RefusedCall {
@@ -296,10 +320,68 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         branch: Option<ByteText>,
     },
-    /// A remark of a person or of the host.
+    /// A remark: of a person or of the host, and in the lane of the box, of the box.
     Note {
         /// The remark.
         text: ByteText,
+    },
+    /// The box says that a command begins, or, with a status, what came of one.
+    ReportedCommand {
+        /// The shell, as the box numbers it; 0 when a program reported it.
+        shell: u32,
+        /// The command's number in its shell.
+        number: u64,
+        /// The command, redacted.
+        command: ByteText,
+        /// The program that it names, where its shell took its first word for one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        program: Option<ByteText>,
+        /// Its exit code, where it is over.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<i32>,
+    },
+    /// The box says that a command that it reported is over.
+    ReportedEnd {
+        /// The shell, as the box numbers it.
+        shell: u32,
+        /// The command's number in its shell.
+        number: u64,
+        /// Its exit code.
+        status: i32,
+    },
+    /// Something in the spool was not taken in: the first of its kind, or how many there were since
+    /// the last record of it.
+    SpoolRefused {
+        /// What was wrong.
+        fault: SpoolFault,
+        /// How many.
+        count: u64,
+    },
+    /// What the host saw and what the box reported differ.
+    Gap {
+        /// How.
+        gap: Gap,
+        /// The shell that reported, as the box numbers it; 0 for none.
+        shell: u32,
+        /// What it is about: the command as it was reported, or the programs as they were seen.
+        what: ByteText,
+        /// The exit code that was reported.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reported: Option<i32>,
+        /// The exit code that was seen; 128 and the signal where one ended it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seen: Option<i32>,
+    },
+    /// Output of a run was kept, redacted.
+    Output {
+        /// Which.
+        stream: Stream,
+        /// Bytes that the run wrote.
+        bytes: u64,
+        /// Bytes of them that are in the payload, before it was redacted; those from the start.
+        kept: u64,
+        /// The digest of the payload.
+        payload: Digest,
     },
 }
 
@@ -405,45 +487,5 @@ impl Outcome {
             Self::Refused => "refused",
             Self::CutOff => "cut-off",
         }
-    }
-}
-
-/// Arguments made fit for a record.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Argv {
-    /// The arguments that are kept.
-    pub argv: Vec<ByteText>,
-    /// How many were left out or cut.
-    pub cut: u32,
-}
-
-impl Argv {
-    /// The most bytes of one argument that are kept.
-    pub const MAX_ARG: usize = 4096;
-    /// The most bytes of all arguments together that are kept.
-    pub const MAX_TOTAL: usize = 65_536;
-
-    /// Keeps what fits the two bounds and redacts secrets of known shapes.
-    pub fn bounded<'a>(args: impl IntoIterator<Item = &'a [u8]>) -> Self {
-        Self::within(Self::MAX_TOTAL, args)
-    }
-
-    /// As [`Argv::bounded`], with `total` bytes for all arguments together.
-    pub fn within<'a>(total: usize, args: impl IntoIterator<Item = &'a [u8]>) -> Self {
-        let mut kept = Self::default();
-        let mut left = total;
-        for arg in args {
-            let fit = arg.len().min(Self::MAX_ARG);
-            // Empty arguments cost as well, or a million of them would fit.
-            if left <= fit {
-                kept.cut = kept.cut.saturating_add(1);
-                continue;
-            }
-            left -= fit + 1;
-            kept.cut = kept.cut.saturating_add(u32::from(fit < arg.len()));
-            kept.argv.push(ByteText::new(crate::secret::redact(&arg[..fit])));
-        }
-        kept
     }
 }

@@ -1,6 +1,6 @@
 use super::{
-    Argv, ByteText, Event, FlowVerdict, Lane, NetworkChange, Outcome, Record, RecordError,
-    Timestamp, Unread,
+    Argv, ByteText, Event, FlowVerdict, Gap, Lane, NetworkChange, Outcome, Record, RecordError,
+    SpoolFault, Stream, Timestamp, Unread,
 };
 use crate::digest::Digest;
 
@@ -45,6 +45,18 @@ pub(crate) fn every_event() -> Vec<Event> {
             wall_ms: 3,
             cpu_ms: 4,
             max_rss_bytes: 5,
+        },
+        Event::BudgetSpent {
+            limit: "memory".into(),
+            used: 12,
+            allowed: 10,
+            pid: 4,
+            program: ByteText::new("/usr/bin/tail"),
+        },
+        Event::Reaction {
+            violation: "refused-call".into(),
+            reaction: "freeze".into(),
+            cause: ByteText::new("mount by /usr/bin/mount"),
         },
         Event::RefusedCall {
             call: "ptrace".into(),
@@ -204,6 +216,37 @@ pub(crate) fn every_event() -> Vec<Event> {
         },
         Event::Export { bundle: Digest::of(b"b"), tree: "9b".into() },
         Event::Note { text: ByteText::new("a\u{1b}\n\"b") },
+        Event::ReportedCommand {
+            shell: 7,
+            number: 2,
+            command: ByteText::new("npm test"),
+            program: Some(ByteText::new("npm")),
+            status: Some(-1),
+        },
+        Event::ReportedCommand {
+            shell: 0,
+            number: 0,
+            command: ByteText::default(),
+            program: None,
+            status: None,
+        },
+        Event::ReportedEnd { shell: 7, number: 2, status: 1 },
+        Event::SpoolRefused { fault: SpoolFault::TooMany, count: 9 },
+        Event::Gap {
+            gap: Gap::OtherEnd,
+            shell: 7,
+            what: ByteText::new("npm test"),
+            reported: Some(0),
+            seen: Some(137),
+        },
+        Event::Gap {
+            gap: Gap::NotSeen,
+            shell: 0,
+            what: ByteText::new("npm test"),
+            reported: None,
+            seen: None,
+        },
+        Event::Output { stream: Stream::Stdout, bytes: 9, kept: 4, payload: Digest::of(b"b") },
     ]
 }
 

@@ -5,7 +5,7 @@ use super::phrase::Phrase;
 use super::programs::programs;
 use super::runs::{Completeness, End, Run, runs};
 use super::text::{count, size, span};
-use super::{MechanismState, ReportInput, flows};
+use super::{MechanismState, ReportInput, claims, flows};
 use crate::record::Event;
 use crate::review::{Change, ChangeKind, attention_of};
 
@@ -83,9 +83,12 @@ pub(super) fn content(input: &ReportInput<'_>) -> Content {
         }),
     );
     let runs = runs(input.records);
-    let lines = runs
-        .iter()
-        .flat_map(|run| std::iter::once(run_line(run)).chain(programs(input.records, run.number)));
+    list("What the box said", Order::Plain, &mut claims::said(input.records).into_iter());
+    let lines = runs.iter().flat_map(|run| {
+        let told = programs(input.records, run.number);
+        let kept = claims::kept(input.records, run.number);
+        std::iter::once(run_line(run)).chain(told).chain(kept)
+    });
     list("What ran", Order::Plain, &mut lines.into_iter());
     list("What held", Order::Plain, &mut held(input));
     list("Not enforced", Order::Plain, &mut missing(input));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::phrase::Phrase;
 use super::runs::runs;
 use super::text::count;
-use super::{ReportInput, flows};
+use super::{ReportInput, claims, flows};
 use crate::record::{Event, Record};
 use crate::review::{Change, ChangeKind, FlagKind, attention_of};
 
@@ -14,6 +14,8 @@ pub(super) fn findings(input: &ReportInput<'_>) -> Vec<Phrase> {
     let mut all = refused(input.records, |_| true);
     all.extend(flows::refused(input.records));
     all.extend(stops(input.records));
+    all.extend(claims::gaps(input.records));
+    all.extend(claims::refused(input.records));
     all.extend(input.reviewed.flags.iter().filter_map(|flag| {
         match flag.kind {
             FlagKind::Secret { shape, line } => Some(

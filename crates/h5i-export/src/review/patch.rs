@@ -1,13 +1,18 @@
 //! The patch between two trees.
 
 use std::ffi::OsStr;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use git2::{Delta, DiffFindOptions, DiffOptions, FileMode, ObjectType, Oid, Tree};
 
+use super::binary;
 use crate::store::{Store, StoreError};
+
+/// The largest binary content, in bytes, of which a patch says only what differs: finding that takes
+/// about eight times as much memory.
+const MAX_DELTA: u64 = 4 << 20;
 
 /// What happened to one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,7 +82,8 @@ pub(crate) fn make(
     // Everything that a configuration could say is said here.
     let mut options = DiffOptions::new();
     options
-        .show_binary(true)
+        // Binary content is written here, not by libgit2, which keeps several forms of it at once.
+        .show_binary(false)
         .id_abbrev(40)
         .context_lines(3)
         .interhunk_lines(0)
@@ -108,11 +114,17 @@ pub(crate) fn make(
     for (at, change) in changes.iter_mut().enumerate() {
         let patch = git2::Patch::from_diff(&diff, at).map_err(git("make the patch of a file"))?;
         if let Some(mut patch) = patch {
-            if !patch.delta().flags().is_binary() {
+            let binary = patch.delta().flags().is_binary();
+            if !binary {
                 let (_, added, removed) = patch.line_stats().map_err(git("count lines"))?;
                 (change.added, change.removed) = (Some(added as u64), Some(removed as u64));
             }
             print(&mut patch, text)?;
+            // What libgit2 has read of the file goes before the file is read again.
+            drop(patch);
+            if binary && change.old_id != change.new_id {
+                content(store, change, text)?;
+            }
         }
         if change.new_mode != 0 && change.new_mode != u32::from(FileMode::Commit) {
             change.bytes = store.blob_size(change.new_id)?;
@@ -121,26 +133,57 @@ pub(crate) fn make(
     Ok(join_type_changes(changes))
 }
 
-/// Writes the patch of one file; what libgit2 made for it, compressed content above all, is made once
-/// and gone with it.
+/// Writes the patch of one file; of binary content only what stands above it.
 fn print(patch: &mut git2::Patch<'_>, text: &mut impl Write) -> Result<(), StoreError> {
+    print_lines(patch, |origin, content| match origin {
+        // "Binary files differ".
+        b'B' => Ok(()),
+        b' ' | b'+' | b'-' => text.write_all(&[origin]).and_then(|()| text.write_all(content)),
+        _ => text.write_all(content),
+    })
+}
+
+fn print_lines(
+    patch: &mut git2::Patch<'_>,
+    mut write: impl FnMut(u8, &[u8]) -> io::Result<()>,
+) -> Result<(), StoreError> {
     let mut written = Ok(());
-    let printed = patch.print(&mut |delta, _, line| {
-        // libgit2 says of equal binary content that it differs, which no patch reader takes.
-        if line.origin() == 'B' && delta.old_file().id() == delta.new_file().id() {
-            return true;
-        }
-        if matches!(line.origin(), ' ' | '+' | '-') {
-            written = text.write_all(&[line.origin() as u8]);
-        }
-        if written.is_ok() {
-            written = text.write_all(line.content());
-        }
+    let printed = patch.print(&mut |_, _, line| {
+        written = write(line.origin() as u8, line.content());
         written.is_ok()
     });
     // A failure to write ends the printing with an error of libgit2's that says nothing of it.
     written.map_err(StoreError::Patch)?;
     printed.map_err(StoreError::git("print the patch"))
+}
+
+/// Writes the content of a binary file, forward and reverse.
+fn content(store: &Store, change: &Change, text: &mut impl Write) -> Result<(), StoreError> {
+    let git = StoreError::git;
+    let size = |id: Oid| if id.is_zero() { Ok(0) } else { store.blob_size(id) };
+    let (old, new) = (size(change.old_id)?, size(change.new_id)?);
+    if old.min(new) > 0 && old.max(new) <= MAX_DELTA {
+        let blob = |id| store.repo.find_blob(id).map_err(git("read a changed file"));
+        let mut options = DiffOptions::new();
+        options.show_binary(true).force_binary(true);
+        let (old, new) = (blob(change.old_id)?, blob(change.new_id)?);
+        let patch = git2::Patch::from_blobs(&old, None, &new, None, Some(&mut options));
+        let mut patch = patch.map_err(git("make the patch of a file"))?;
+        return print_lines(&mut patch, |origin, content| match origin {
+            b'B' => text.write_all(content),
+            _ => Ok(()),
+        });
+    }
+    text.write_all(b"GIT binary patch\n").map_err(StoreError::Patch)?;
+    for id in [change.new_id, change.old_id] {
+        if id.is_zero() {
+            binary::literal(&[], text).map_err(StoreError::Patch)?;
+        } else {
+            let blob = store.repo.find_blob(id).map_err(git("read a changed file"))?;
+            binary::literal(blob.content(), text).map_err(StoreError::Patch)?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether a file comes to or goes from a name that has something of another kind on the other

@@ -21,6 +21,12 @@ pub(crate) const ALL: &[(&str, Attempt)] = &[
         }
         Ok(a[0].to_owned())
     }),
+    ("take-memory", |a| take_memory(number(a[0]))),
+    ("take-memory-file", |a| take_memory_file(number(a[0]))),
+    ("share-memory", |a| share_memory(number(a[0]), number(a[1]))),
+    ("write-removed", |a| write_removed(a[0], number(a[1]))),
+    ("write-closed", |a| write_closed(a[0], number(a[1]))),
+    ("make-files", |a| make_files(a[0], number(a[1]))),
     ("refuse-and-die", |a| refuse_and_die(number(a[0]))),
     ("refuse-kinds", |a| {
         for kind in 0..number(a[0]) {
@@ -52,6 +58,91 @@ fn fork_until(most: i64) -> Outcome {
         wait(pid);
     }
     Ok(format!("{forked}{refused}"))
+}
+
+const MIB: usize = 1 << 20;
+
+/// How long what was taken is held, so that it can be measured.
+const HELD: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Takes memory, MiB by MiB, and holds it.
+fn take_memory(mebibytes: i64) -> Outcome {
+    let taken: Vec<Vec<u8>> = (0..mebibytes).map(|_| vec![1; MIB]).collect();
+    std::thread::sleep(HELD);
+    Ok(taken.len().to_string())
+}
+
+/// The same in a file of memory that is mapped nowhere.
+fn take_memory_file(mebibytes: i64) -> Outcome {
+    let fd = call(libc::SYS_memfd_create, &mut [A::S("large"), A::N(0)])?;
+    write_all(fd, mebibytes)?;
+    std::thread::sleep(HELD);
+    Ok(mebibytes.to_string())
+}
+
+/// Takes memory once and has children that share it.
+fn share_memory(mebibytes: i64, children: i64) -> Outcome {
+    let taken: Vec<Vec<u8>> = (0..mebibytes).map(|_| vec![1; MIB]).collect();
+    let mut pids = Vec::new();
+    for _ in 0..children {
+        match fork() {
+            0 => stay(),
+            pid => pids.push(pid),
+        }
+    }
+    std::thread::sleep(HELD);
+    for pid in pids {
+        call(libc::SYS_kill, &mut [A::N(pid.into()), A::N(9)]).ok();
+        wait(pid);
+    }
+    Ok(taken.len().to_string())
+}
+
+fn write_all(fd: i64, mebibytes: i64) -> Result<(), i32> {
+    let bytes = vec![1; MIB];
+    for _ in 0..mebibytes {
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            let length = A::N(i64::try_from(rest.len()).unwrap());
+            let written = call(libc::SYS_write, &mut [A::N(fd), A::In(rest), length])?;
+            rest = &rest[usize::try_from(written).unwrap()..];
+        }
+    }
+    Ok(())
+}
+
+/// Writes to a file that no directory has any more.
+fn write_removed(path: &str, mebibytes: i64) -> Outcome {
+    let fd = open(path, libc::O_RDWR | libc::O_CREAT)?;
+    std::fs::remove_file(path).map_err(|e| crate::call::of(&e))?;
+    write_all(fd, mebibytes)?;
+    std::thread::sleep(HELD);
+    Ok(mebibytes.to_string())
+}
+
+/// Writes to a file of a directory that nobody may look into.
+fn write_closed(directory: &str, mebibytes: i64) -> Outcome {
+    std::fs::create_dir(directory).map_err(|e| crate::call::of(&e))?;
+    let fd = open(&format!("{directory}/large"), libc::O_RDWR | libc::O_CREAT)?;
+    let closed = &mut [A::N(crate::call::AT_FDCWD), A::S(directory), A::N(0)];
+    call(libc::SYS_fchmodat, closed)?;
+    write_all(fd, mebibytes)?;
+    std::thread::sleep(HELD);
+    Ok(mebibytes.to_string())
+}
+
+/// Makes empty files until it is refused.
+fn make_files(directory: &str, most: i64) -> Outcome {
+    for made in 0..most {
+        let path = format!("{directory}/{made}");
+        let fd = match open(&path, libc::O_WRONLY | libc::O_CREAT) {
+            Err(errno) => return Ok(format!("{made} errno {errno}")),
+            Ok(fd) => fd,
+        };
+        call(libc::SYS_close, &mut [A::N(fd)])?;
+    }
+    std::thread::sleep(HELD);
+    Ok(most.to_string())
 }
 
 /// Threads that make a refused call and are killed while they wait for the answer.

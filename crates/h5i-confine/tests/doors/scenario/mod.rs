@@ -1,7 +1,9 @@
 //! The doors that take more than one attempt.
 
+mod attacks;
 mod life;
 mod limits;
+mod measured;
 mod nested;
 mod network;
 mod observe;
@@ -21,6 +23,8 @@ pub(crate) const NOT_RUN: &str = "not run";
 pub(crate) fn all() -> impl Iterator<Item = Scenario> {
     [
         limits::ALL,
+        measured::ALL,
+        attacks::ALL,
         life::ALL,
         nested::ALL,
         network::ALL,

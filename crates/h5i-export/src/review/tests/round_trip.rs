@@ -387,6 +387,36 @@ fn a_binary_file_that_only_became_executable_or_was_only_renamed_comes_through()
 }
 
 #[test]
+fn large_binaries_come_through_whether_new_changed_or_gone() {
+    // Past the size up to which a patch says only what differs.
+    let large = |seed: u8| [vec![0], vec![seed; 9 << 19]].concat();
+    // Below it, and nothing packs it.
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()[4]
+    };
+    let mut small: Vec<u8> = [0].into_iter().chain((0..100_000).map(|_| next())).collect();
+    let fixture = Fixture::new(|tree| {
+        tree.file("gone", large(1)).file("kept", large(2)).file("small", &small);
+    });
+    let mut kept = large(2);
+    kept[77] ^= 1;
+    small[77] ^= 1;
+    fixture.tree().remove("gone").file("kept", kept).file("small", small).file("new", large(4));
+    let changed = ["gone", "kept", "new", "small"];
+    let expected =
+        [ChangeKind::Deleted, ChangeKind::Modified, ChangeKind::Added, ChangeKind::Modified];
+    let expected: Vec<_> = expected.into_iter().zip(changed.map(str::to_owned)).collect();
+    assert_eq!(kinds(&fixture), expected);
+    let patch = fixture.accepted().patch.to_vec().expect("reads");
+    assert_eq!(patch.windows(9).filter(|window| window == b"\nliteral ").count(), 6);
+    assert_eq!(patch.windows(7).filter(|window| window == b"\ndelta ").count(), 2);
+}
+
+#[test]
 fn a_file_renamed_over_a_link_or_into_its_own_place_comes_through() {
     let over = Fixture::new(|tree| {
         tree.file("long", "1\n2\n3\n4\n").link("b", "nowhere");

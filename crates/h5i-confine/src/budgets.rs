@@ -1,0 +1,213 @@
+//! The budgets that the session's thread keeps: when it looks, and what it does when one is spent.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use h5i_policy::Limits;
+
+use crate::census;
+use crate::cgroup::Cgroup;
+use crate::disk_meter::DiskMeter;
+use crate::error::StartError;
+use crate::event::{Event, SinkClosed, Spent};
+use crate::memory_meter::MemoryMeter;
+use crate::outcome::{Limit, Stop};
+use crate::plan::RunDefaults;
+use crate::processes::{self, Caller};
+use crate::session::{Shared, State};
+use crate::trees::{self, Member, Roots};
+
+/// How often processor time is accounted while a budget for it exists.
+const ACCOUNTING: Duration = Duration::from_millis(250);
+/// How long what a run that has ended left may take to die, before the whole session is ended.
+const TREE: Duration = Duration::from_millis(800);
+
+/// What the session's thread counts.
+#[derive(Debug)]
+pub(crate) struct Budgets {
+    pub(crate) limits: Limits,
+    next_cpu: Instant,
+    memory: Option<MemoryMeter>,
+    disk: Option<DiskMeter>,
+}
+
+impl Budgets {
+    /// For a box with these memory file systems, in its cgroup if it has one.
+    pub(crate) fn new(
+        runs: &RunDefaults,
+        scratch: Vec<OwnedFd>,
+        cgroup: Option<Cgroup>,
+    ) -> Result<Self, StartError> {
+        let failed =
+            |source| StartError::Prepare { what: "measure what a box takes on disk", source };
+        let limits = runs.limits.clone();
+        let disk = match limits.disk {
+            Some(allowed) => {
+                let again = scratch.iter().map(OwnedFd::try_clone).collect::<Result<_, _>>();
+                let again = again.map_err(failed)?;
+                let meter = DiskMeter::new(allowed.count(), runs.counted.clone(), again);
+                Some(meter.map_err(failed)?)
+            }
+            None => None,
+        };
+        let memory = limits.memory.map(|all| MemoryMeter::new(all.count(), scratch, cgroup));
+        Ok(Self { limits, next_cpu: Instant::now() + ACCOUNTING, memory, disk })
+    }
+
+    /// For a box that was not made.
+    pub(crate) fn none() -> Self {
+        let (memory, disk) = (None, None);
+        Self { limits: Limits::default(), next_cpu: Instant::now(), memory, disk }
+    }
+
+    /// When to look again.
+    pub(crate) fn next(&self, state: &State) -> Option<Instant> {
+        let alive = state.runs.values().any(|run| run.end.is_none());
+        let cpu = (self.limits.cpu.is_some() && alive).then_some(self.next_cpu);
+        let memory = self.memory.as_ref().map(|meter| meter.next);
+        let disk = self.disk.as_ref().map(|meter| meter.next);
+        [cpu, memory, disk].into_iter().flatten().min()
+    }
+
+    /// Looks at what is due, and stops what has spent a budget.
+    pub(crate) fn look(&mut self, shared: &Shared) -> Result<(), SinkClosed> {
+        let now = Instant::now();
+        if self.limits.cpu.is_some() && now >= self.next_cpu {
+            account(shared, &self.limits);
+            self.next_cpu = Instant::now() + ACCOUNTING;
+        }
+        if self.memory.as_ref().is_some_and(|meter| now >= meter.next) {
+            self.look_at_memory(shared)?;
+        }
+        if self.disk.as_ref().is_some_and(|meter| now >= meter.next) {
+            self.look_at_disk(shared)?;
+        }
+        Ok(())
+    }
+
+    fn look_at_memory(&mut self, shared: &Shared) -> Result<(), SinkClosed> {
+        let Some(meter) = &mut self.memory else { return Ok(()) };
+        let roots = Roots::of(&shared.stage, &shared.state());
+        let members = roots.as_ref().map(Roots::members).unwrap_or_default();
+        let taken = meter.look(&members);
+        let killed = meter.kernel_killed();
+        shared.state().taken.memory = Some(taken.used);
+        let allowed = meter.allowed;
+        let Some(roots) = roots.filter(|_| killed || taken.used > allowed) else { return Ok(()) };
+        let stop = Stop { limit: Limit::Memory, used: taken.used.max(allowed), allowed };
+        let shares = taken.each.iter().map(|each| (each.member, each.all())).collect();
+        stop_largest(shared, &roots, stop, shares)
+    }
+
+    fn look_at_disk(&mut self, shared: &Shared) -> Result<(), SinkClosed> {
+        let Some(meter) = &mut self.disk else { return Ok(()) };
+        let roots = Roots::of(&shared.stage, &shared.state());
+        let members = || roots.as_ref().map(Roots::members).unwrap_or_default();
+        let used = meter.look(members);
+        shared.state().taken.disk = meter.known();
+        let (Some(used), Some(roots)) = (used, &roots) else { return Ok(()) };
+        let stop = Stop { limit: Limit::Disk, used, allowed: meter.allowed };
+        meter.is_dealt_with();
+        let share = |member: Member| (member, census::written(member.pid));
+        stop_largest(shared, roots, stop, roots.members().into_iter().map(share).collect())
+    }
+
+    /// The budget of the session that a run had spent when its program ended by this signal, or by
+    /// itself: there may have been no time to look.
+    pub(crate) fn spent_at_end(
+        &mut self,
+        shared: &Shared,
+        lived: Duration,
+        signal: i32,
+    ) -> Option<Stop> {
+        if let (Some(meter), libc::SIGKILL) = (&mut self.memory, signal)
+            && meter.kernel_killed()
+        {
+            let allowed = meter.allowed;
+            return Some(Stop { limit: Limit::Memory, used: allowed, allowed });
+        }
+        let meter = self.disk.as_mut()?;
+        let members = || {
+            let roots = Roots::of(&shared.stage, &shared.state());
+            roots.as_ref().map(Roots::members).unwrap_or_default()
+        };
+        let used = meter.judge(lived, members)?;
+        let stop = Stop { limit: Limit::Disk, used, allowed: meter.allowed };
+        meter.is_dealt_with();
+        shared.state().taken.disk = Some(used);
+        Some(stop)
+    }
+}
+
+fn account(shared: &Shared, limits: &Limits) {
+    let Some(allowed) = limits.cpu else { return };
+    let Some(used) = processes::processor_time(&shared.stage) else { return };
+    let used = millis(used);
+    let mut state = shared.state();
+    for run in state.runs.values_mut().filter(|run| run.end.is_none()) {
+        run.cpu_ms = used;
+    }
+    if used <= allowed.count() {
+        return;
+    }
+    let roots = Roots::of(&shared.stage, &state);
+    let members = roots.as_ref().map(Roots::members).unwrap_or_default();
+    let largest = members.iter().max_by_key(|member| processes::ticks_of(member.pid));
+    let spender = largest.map(|member| processes::identify(member.pid));
+    let stop = Stop { limit: Limit::Cpu, used, allowed: allowed.count() };
+    for run in state.runs.values_mut() {
+        run.stop_for(stop, spender.as_ref());
+    }
+}
+
+/// Stops the run that has the largest share with what it started. What a run that has ended left is
+/// ended as well; where nobody is known to have taken anything, every run is stopped.
+fn stop_largest(
+    shared: &Shared,
+    roots: &Roots,
+    stop: Stop,
+    shares: Vec<(Member, u64)>,
+) -> Result<(), SinkClosed> {
+    let mut groups: BTreeMap<Option<u64>, u64> = BTreeMap::new();
+    for (member, share) in &shares {
+        let group = groups.entry(member.kept).or_default();
+        *group = group.saturating_add(*share);
+    }
+    let group = groups.into_iter().filter(|(_, sum)| *sum > 0).max_by_key(|(_, sum)| *sum);
+    let group = group.map(|(kept, _)| kept);
+    let of_group = shares.iter().filter(|(member, _)| group.is_none_or(|kept| kept == member.kept));
+    let largest = of_group.max_by_key(|(_, share)| *share).map(|(member, _)| member.pid);
+    let spender = largest.map(processes::identify);
+    {
+        let mut state = shared.state();
+        let alive = |run: &crate::session::RunState| run.end.is_none();
+        // What is stopped gives back what it took; who comes next is looked at after that.
+        if state.runs.values().any(|run| alive(run) && run.stop.is_some()) {
+            return Ok(());
+        }
+        let mut met = false;
+        for (id, run) in state.runs.iter_mut().filter(|(_, run)| alive(run)) {
+            let own = group.is_none_or(|kept| kept == run.kept.then_some(*id));
+            if own {
+                run.stop_for(stop, spender.as_ref());
+                met = true;
+            }
+        }
+        if met {
+            return Ok(());
+        }
+    }
+    // Nothing runs that could be stopped, and nothing is left that could be ended.
+    let Some(group) = group else { return Ok(()) };
+    let Caller { pid, program } = spender.unwrap_or_default();
+    shared.sink.event(Event::BudgetSpent(Spent { run: None, stop, pid, program }))?;
+    if !trees::kill(roots, |member| member.kept == group, TREE) {
+        shared.close(true);
+    }
+    Ok(())
+}
+
+pub(crate) fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,213 @@
+//! D9: memory and disk of a box are measured, and what takes too much is stopped, by name.
+
+use h5i_confine::{Limit, Outcome, Output, Session, Spent, Stdio, Stop};
+use h5i_policy::Bytes;
+
+use super::{must, scenario};
+use crate::door::Scenario;
+use crate::world::{Fresh, TOOLS, World};
+
+pub(crate) const ALL: &[Scenario] = &[
+    scenario("D9g", "memory beyond its budget stops the run, with its program's name", memory),
+    scenario("D9h", "a memory file counts, mapped or not", memory_file),
+    scenario("D9i", "memory that processes share counts once", shared_memory),
+    scenario("D9j", "memory file systems end at a part of the budget, files and bytes", scratch),
+    scenario("D9k", "disk space beyond its budget stops the run", disk),
+    scenario("D9l", "a file that was removed, and one in a closed directory, count", hidden),
+    scenario("D9m", "empty files count", entries),
+    scenario("D9n", "a box above its budget can be tidied and can't grow", above),
+    scenario("D9o", "of several runs the one that takes the most is stopped", largest),
+    scenario("D9p", "what a run that has ended left is ended, and the session goes on", left),
+];
+
+fn attempt(session: &Session, attempt: &[&str]) -> Output {
+    let program = format!("{TOOLS}/attempt");
+    session.command(program).arg("attempt").args(attempt).output().unwrap()
+}
+
+/// Checks that a run was stopped for this budget, which was told with who spent it.
+fn is_stopped(box_: &Fresh, output: &Output, limit: Limit, program: &str) -> Result<Stop, String> {
+    let Outcome::Stopped(stop) = output.outcome else {
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        return Err(format!("not stopped: {} {text}", output.outcome));
+    };
+    must(stop.limit == limit && stop.used >= stop.allowed, "stop", stop)?;
+    must(output.outcome.exit_code() == 123, "code", output.outcome.exit_code())?;
+    let told = box_.sink.spent();
+    let [Spent { run, stop: of, program: by, pid, .. }] = told.as_slice() else {
+        return Err(format!("told {told:?}"));
+    };
+    let by = String::from_utf8_lossy(by);
+    must(run.is_some() && *of == stop && *pid > 1, "told", &told)?;
+    must(by == program, "told of", by)?;
+    Ok(stop)
+}
+
+fn is_whole(output: &Output) -> Result<(), String> {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    must(output.outcome == Outcome::Exited(0) && text.starts_with("ok"), "twin", (output, text))
+}
+
+const ATTEMPT: &str = "/opt/doors/attempt";
+
+fn memory(world: &World) -> Result<String, String> {
+    let limited = world.fresh(|p| p.limits.memory = Some(Bytes::mebibytes(64)));
+    let session = limited.start();
+    let over = attempt(&session, &["take-memory", "4096"]);
+    let stop = is_stopped(&limited, &over, Limit::Memory, ATTEMPT)?;
+    // What it had taken when it was noticed: the host has far more than that.
+    must(stop.used < 2 << 30, "used", stop.used)?;
+    is_whole(&attempt(&session, &["take-memory", "32"]))?;
+    let seen = session.handle().in_use().memory;
+    must(seen.is_some_and(|bytes| bytes < 64 << 20), "in use", seen)?;
+    Ok(format!("{}", over.outcome))
+}
+
+fn memory_file(world: &World) -> Result<String, String> {
+    let limited = world.fresh(|p| p.limits.memory = Some(Bytes::mebibytes(64)));
+    let session = limited.start();
+    let over = attempt(&session, &["take-memory-file", "256"]);
+    is_stopped(&limited, &over, Limit::Memory, ATTEMPT)?;
+    is_whole(&attempt(&session, &["take-memory-file", "32"]))?;
+    Ok(format!("{}", over.outcome))
+}
+
+fn shared_memory(world: &World) -> Result<String, String> {
+    let limited = world.fresh(|p| p.limits.memory = Some(Bytes::mebibytes(128)));
+    let session = limited.start();
+    // Counted for each it would be 420 MiB.
+    is_whole(&attempt(&session, &["share-memory", "20", "20"]))?;
+    must(limited.sink.spent().is_empty(), "told", ())?;
+    let over = attempt(&session, &["share-memory", "200", "3"]);
+    let stop = is_stopped(&limited, &over, Limit::Memory, ATTEMPT)?;
+    Ok(format!("{stop}"))
+}
+
+fn scratch(world: &World) -> Result<String, String> {
+    let limited = world.fresh(|p| p.limits.memory = Some(Bytes::mebibytes(64)));
+    let session = limited.start();
+    let fill = |path: &str| {
+        let of = format!("of={path}");
+        let args = ["if=/dev/zero", &of, "bs=1M", "status=none"];
+        let output = session.command("/bin/dd").args(args).output().unwrap();
+        (output.outcome, String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for path in ["/tmp/full", "/dev/shm/full", "/tmp/again"] {
+        let (outcome, said) = fill(path);
+        must(outcome == Outcome::Exited(1), path, (outcome, &said))?;
+        must(said.contains("No space left"), path, said)?;
+    }
+    // All of them are full, and the box can still be used and emptied.
+    let empty = "rm /tmp/* /dev/shm/* && echo empty";
+    let output = session.command("/bin/sh").args(["-c", empty]).output().unwrap();
+    must(output.stdout == b"empty\n", "emptied", &output)?;
+    let files = attempt(&session, &["make-files", "/tmp", "1000000"]);
+    let said = String::from_utf8_lossy(&files.stdout).trim().to_owned();
+    must(said.ends_with(&format!("errno {}", libc::ENOSPC)), "files", &said)?;
+    // The twin: without a budget they hold far more.
+    let free = world.fresh(|_| {}).start();
+    let line = "dd if=/dev/zero of=/tmp/f bs=1M count=64 status=none && echo written";
+    let twin = free.command("/bin/sh").args(["-c", line]).output().unwrap();
+    must(twin.stdout == b"written\n", "twin", &twin)?;
+    Ok(said)
+}
+
+fn disk(world: &World) -> Result<String, String> {
+    let limited = world.fresh(|p| p.limits.disk = Some(Bytes::mebibytes(32)));
+    let session = limited.start();
+    let fill = |count: &str| {
+        let args = ["if=/dev/zero", "of=/work/large", "bs=1M", count, "status=none"];
+        session.command("/bin/dd").args(args).output().unwrap()
+    };
+    let twin = fill("count=16");
+    must(twin.outcome == Outcome::Exited(0), "twin", &twin)?;
+    let over = fill("count=100000");
+    let stop = is_stopped(&limited, &over, Limit::Disk, "/usr/bin/dd")?;
+    must(stop.used < 8 << 30, "used", stop.used)?;
+    // A short one, which has ended before anybody could look.
+    std::fs::remove_file(limited.dirs.work().join("large")).unwrap();
+    // It is counted again within a second.
+    let again = session.command("/bin/sleep").arg("1.5").output().unwrap();
+    must(again.outcome == Outcome::Exited(0), "after", again.outcome)?;
+    let home = "dd if=/dev/zero of=/home/box/f bs=1M count=33 status=none";
+    let output = session.command("/bin/sh").args(["-c", home]).output().unwrap();
+    must(matches!(output.outcome, Outcome::Stopped(_)), "short", output.outcome)?;
+    Ok(format!("{stop}"))
+}
+
+fn hidden(world: &World) -> Result<String, String> {
+    let limited = world.fresh(|p| p.limits.disk = Some(Bytes::mebibytes(32)));
+    let session = limited.start();
+    let removed = attempt(&session, &["write-removed", "/work/removed", "64"]);
+    is_stopped(&limited, &removed, Limit::Disk, ATTEMPT)?;
+    is_whole(&attempt(&session, &["write-removed", "/work/removed", "8"]))?;
+    let closed = attempt(&session, &["write-closed", "/work/closed", "64"]);
+    let stop = is_stopped(&limited, &closed, Limit::Disk, ATTEMPT)?;
+    Ok(format!("{stop}"))
+}
+
+fn entries(world: &World) -> Result<String, String> {
+    let limited = world.fresh(|p| p.limits.disk = Some(Bytes::mebibytes(4)));
+    let session = limited.start();
+    is_whole(&attempt(&session, &["make-files", "/work", "500"]))?;
+    let over = attempt(&session, &["make-files", "/work", "1000000"]);
+    let stop = is_stopped(&limited, &over, Limit::Disk, ATTEMPT)?;
+    Ok(format!("{stop}"))
+}
+
+fn above(world: &World) -> Result<String, String> {
+    let limited = world.fresh(|p| p.limits.disk = Some(Bytes::mebibytes(8)));
+    for name in ["one", "two"] {
+        let path = limited.dirs.work().join(name);
+        std::fs::write(&path, vec![1; 6 << 20]).unwrap();
+        limited.dirs.give(&path).unwrap();
+    }
+    let session = limited.start();
+    let sh = |line: &str| session.command("/bin/sh").args(["-c", line]).output().unwrap();
+    let looks = sh("ls /work; sleep 0.3");
+    must(looks.outcome == Outcome::Exited(0), "looks", &looks)?;
+    let grows = sh("dd if=/dev/zero of=/work/three bs=1M count=4 status=none; sleep 1");
+    must(matches!(grows.outcome, Outcome::Stopped(_)), "grows", &grows)?;
+    let tidies = sh("rm /work/one /work/three; sleep 0.3; echo tidy");
+    must(tidies.stdout == b"tidy\n", "tidies", &tidies)?;
+    Ok(format!("{}", grows.outcome))
+}
+
+fn largest(world: &World) -> Result<String, String> {
+    let limited = world.fresh(|p| p.limits.memory = Some(Bytes::mebibytes(96)));
+    let session = limited.start();
+    let mut small = session.command("/bin/sh");
+    small.args(["-c", "read line; echo $line"]).keeper();
+    let mut small = small.stdin(Stdio::Piped).stdout(Stdio::Piped).spawn().unwrap();
+    let mut large = session.command(ATTEMPT);
+    large.args(["attempt", "take-memory", "2000"]).keeper().stdin(Stdio::Null);
+    let stopped = large.stdout(Stdio::Null).spawn().unwrap().wait();
+    must(matches!(stopped, Outcome::Stopped(stop) if stop.limit == Limit::Memory), "", stopped)?;
+    let mut stdin = small.stdin.take().unwrap();
+    std::io::Write::write_all(&mut stdin, b"still there\n").unwrap();
+    let mut said = String::new();
+    let mut stdout = small.stdout.take().unwrap();
+    std::io::Read::read_to_string(&mut stdout, &mut said).unwrap();
+    must(said == "still there\n", "the small one", said)?;
+    must(small.wait() == Outcome::Exited(0), "its end", ())?;
+    Ok(format!("{stopped}"))
+}
+
+fn left(world: &World) -> Result<String, String> {
+    let limited = world.fresh(|p| p.limits.memory = Some(Bytes::mebibytes(64)));
+    let session = limited.start();
+    let line = format!("(sleep 0.2; exec setsid {ATTEMPT} attempt take-memory 4096) & echo $!");
+    let mut leaves = session.command("/bin/sh");
+    leaves.args(["-c", &line]).keeper().stdin(Stdio::Null).stdout(Stdio::Null);
+    must(leaves.spawn().unwrap().wait() == Outcome::Exited(0), "the run", ())?;
+    // It is there until it has taken too much: then nothing is left of it.
+    let look = "while ps -eo args | grep -q '[t]ake-memory'; do sleep 0.02; done; echo gone";
+    let gone = session.command("/bin/sh").args(["-c", look]).output().unwrap();
+    must(gone.stdout == b"gone\n", "looks", &gone)?;
+    let told = limited.sink.spent();
+    let [Spent { run: None, stop, program, .. }] = told.as_slice() else {
+        return Err(format!("told {told:?}"));
+    };
+    must(program == ATTEMPT.as_bytes(), "program", program)?;
+    Ok(format!("{stop}"))
+}
