@@ -267,6 +267,10 @@ fn what_a_supervised_box_does_on_the_network_is_in_run_and_status() {
     assert_eq!((flow.address.as_str(), &flow.names[..]), ("192.0.0.1", &["host".to_owned()][..]));
     assert_eq!((&flow.rules[..], &flow.named), (&[rule.clone()][..], &None));
     assert_eq!((flow.sent, flow.received, flow.reason.as_deref()), (0, 0, None));
+    // Of a program that ends at once it may not be known.
+    let program = flow.program.as_deref();
+    assert!(program.is_none_or(|program| program.ends_with("perl")), "{flow:?}");
+    assert!(program.is_none() || flow.pid.is_some(), "{flow:?}");
     // The server never closes its side, so the session's end is the flow's.
     assert_eq!(flow.verdict, "ended");
     assert!(flow.duration_ms <= run.wall_ms + 10_000, "{flow:?}");
@@ -279,6 +283,9 @@ fn what_a_supervised_box_does_on_the_network_is_in_run_and_status() {
     assert_eq!(denied.allowed_by.as_deref(), Some("192.0.2.9:443"));
     assert_eq!((run.network_untold, run.stopped), (0, None));
 
+    let told: Explained = stand.ok(&["box", "explain", "a", "--json"]).data();
+    let [reach] = &told.reach[..] else { panic!("{:?}", told.reach) };
+    assert_eq!((&reach.rule, reach.from.as_deref()), (&rule, Some("command line")));
     let status: BoxStatus = stand.ok(&["box", "status", "a", "--json"]).data();
     assert_eq!((status.tier.as_str(), status.network.as_str()), ("supervised", "allow"));
     assert_eq!(status.allow, [rule]);
