@@ -27,6 +27,7 @@ mod inside;
 pub mod json_bytes;
 mod learn;
 mod learn_edit;
+mod log_kinds;
 mod log_sync;
 mod log_tail;
 pub mod net_record;

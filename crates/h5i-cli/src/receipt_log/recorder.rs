@@ -9,11 +9,12 @@ use h5i_confine::{self as confine, KnownHolders, SessionHandle, WORKSPACE};
 use h5i_export::{Argv, ByteText, Event, Lane, NetworkChange, Timestamp};
 use h5i_policy::{NetMode, RecordOutput, ResolvedPolicy, Tier, Violation};
 
+use super::ReceiptLog;
 use super::seen::{end_event, refused_event};
-use super::{ReceiptLog, records};
 use crate::failure::Failure;
 use crate::gaps::{Gaps, Hook};
 use crate::hook;
+use crate::log_kinds::records_of;
 use crate::log_sync::LogSync;
 use crate::net_record::{NetDeeds, NetRecord};
 use crate::program_record::{Programs, Tally};
@@ -169,8 +170,8 @@ impl Recorder {
     /// As [`ReceiptLog::append`].
     pub(crate) fn cut_off_what_goes_on(&self, stored: &StoredBox) -> Result<(), Failure> {
         let mut open = BTreeSet::new();
-        for line in records(&stored.host_dir())?.map_while(Result::ok) {
-            match (line.record.event, line.record.run) {
+        for record in records_of(&stored.host_dir(), &["run-start", "run-end", "cut-off"])? {
+            match (record.event, record.run) {
                 (Event::RunStart { .. }, Some(run)) => drop(open.insert(run)),
                 (Event::RunEnd { .. }, Some(run)) => drop(open.remove(&run)),
                 (Event::CutOff { .. }, _) => open.clear(),

@@ -11,6 +11,7 @@ use super::{Answer, Reader, find};
 use crate::args::{self, LogArgs, Since};
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
+use crate::log_kinds::lane_and_kind;
 use crate::log_tail::tail_of;
 use crate::path_error::{Action, PathError};
 use crate::receipt_log::LOG;
@@ -74,6 +75,13 @@ fn from(since: Option<Since>) -> Option<Timestamp> {
 }
 
 fn show(line: &[u8], args: &LogArgs, from: Option<Timestamp>) -> Result<Reader, Failure> {
+    // Most lines of a filtered log need no reading.
+    let asked = args.lane.map(lane_name);
+    if let (Some(asked), Some((lane, _))) = (asked, lane_and_kind(line))
+        && lane != asked.as_bytes()
+    {
+        return Ok(Reader::There);
+    }
     let record = Record::from_line(line).map_err(|e| Failure::new(Kind::Corrupt, &e))?;
     let lane = args.lane.is_none_or(|lane| same(lane, record.lane));
     let denied = !args.denied || is_denial(&record.event);
@@ -95,6 +103,18 @@ fn is_denial(event: &Event) -> bool {
         | Event::RefusedName { .. } => true,
         Event::FlowEnd { reason, .. } => reason.is_some(),
         _ => false,
+    }
+}
+
+/// The word of a lane on the wire.
+const fn lane_name(asked: args::Lane) -> &'static str {
+    match asked {
+        args::Lane::Host => "host",
+        args::Lane::Kernel => "kernel",
+        args::Lane::Net => "net",
+        args::Lane::Broker => "broker",
+        args::Lane::Browser => "browser",
+        args::Lane::Box => "box",
     }
 }
 

@@ -21,7 +21,7 @@ use crate::caller::Caller;
 use crate::changes::changes_of;
 use crate::failure::Failure;
 use crate::json_bytes::JsonBytes;
-use crate::receipt_log::records;
+use crate::log_kinds::records_of;
 use crate::session::{Presence, held};
 use crate::shown::Shown;
 use crate::store::{Manifest, StoredBox};
@@ -223,6 +223,10 @@ struct History {
     places: BTreeMap<String, u64>,
 }
 
+/// The records that it is made from.
+const TOLD: [&str; 5] =
+    ["run-start", "refused-call", "refused-name", "refused-address", "refused-flow"];
+
 /// How many kinds of refusals a person is shown.
 const KINDS: usize = 10;
 
@@ -230,8 +234,8 @@ impl History {
     fn read(stored: &StoredBox) -> Result<Self, Failure> {
         let mut history = Self { runs: 0, refused: Vec::new(), places: BTreeMap::new() };
         let mut counts = BTreeMap::new();
-        for line in records(&stored.host_dir())?.map_while(Result::ok) {
-            match line.record.event {
+        for record in records_of(&stored.host_dir(), &TOLD)? {
+            match record.event {
                 Event::RunStart { .. } => history.runs += 1,
                 Event::RefusedCall { call, program, count, .. } => {
                     *counts.entry((call, program.to_string())).or_insert(0) += count;
