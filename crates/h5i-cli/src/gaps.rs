@@ -5,11 +5,14 @@
 //! builtins start no program, several programs share one exit code, what a job in the background
 //! starts belongs to no line.
 
+mod command;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use h5i_export::Gap;
 
 use crate::spool::Form;
+use command::{base, command_of, is_builtin, is_plain};
 
 /// Processes that have ended and are still known.
 const REMEMBERED: usize = 4096;
@@ -19,16 +22,6 @@ const NAMES: usize = 8;
 const SHELLS: usize = 1024;
 /// Commands of one shell that are waited for.
 const UNSEEN: usize = 64;
-/// Commands that shells carry out themselves, for whoever reports without knowing.
-const BUILTINS: [&str; 58] = [
-    ".", ":", "[", "alias", "bg", "bind", "break", "builtin", "caller", "case", "cd", "command",
-    "compgen", "complete", "continue", "declare", "dirs", "disown", "echo", "enable", "eval",
-    "exec", "exit", "export", "false", "fc", "fg", "for", "function", "getopts", "hash", "help",
-    "history", "if", "jobs", "kill", "let", "local", "logout", "mapfile", "popd", "printf",
-    "pushd", "pwd", "read", "readonly", "return", "set", "shift", "shopt", "source", "test",
-    "time", "trap", "true", "type", "ulimit", "umask",
-];
-
 /// What the host saw of processes and the box said of commands.
 #[derive(Debug)]
 pub(crate) struct Gaps {
@@ -324,7 +317,7 @@ impl Gaps {
         status: i32,
     ) -> Vec<Difference> {
         let program = base(program);
-        if self.forgotten > 0 || BUILTINS.iter().any(|word| word.as_bytes() == program) {
+        if self.forgotten > 0 || is_builtin(program) {
             return Vec::new();
         }
         let about = |gap| Difference { run, ..difference(0, gap, 0, command) };
@@ -371,43 +364,6 @@ impl Process {
 fn difference(run: u64, gap: Gap, shell: u32, what: &[u8]) -> Difference {
     let run = (run != 0).then_some(run);
     Difference { run, gap, shell, what: what.to_vec(), reported: None, seen: None }
-}
-
-fn base(path: &[u8]) -> &[u8] {
-    path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
-}
-
-/// Whether nothing in a command starts another program on the way.
-fn is_plain(command: &[u8]) -> bool {
-    !command.iter().any(|byte| matches!(byte, b'`' | b'(' | b'\n'))
-}
-
-/// The command of a `bash -c` that reads `BASH_ENV`.
-fn command_of(argv: &[Vec<u8>]) -> Option<&[u8]> {
-    let (name, mut rest) = argv.split_first()?;
-    let name = base(name);
-    if name.strip_prefix(b"-").unwrap_or(name) != b"bash" {
-        return None;
-    }
-    let mut takes_a_command = false;
-    while let Some((word, after)) = rest.split_first() {
-        match word.as_slice() {
-            [b'-', b'-', ..] if word != b"--" => rest = after,
-            [b'-' | b'+', options @ ..] if !options.is_empty() && word != b"--" => {
-                // One that is interactive reads another file.
-                if options.contains(&b'i') {
-                    return None;
-                }
-                takes_a_command |= word[0] == b'-' && options.contains(&b'c');
-                let has_value = options.iter().any(|option| matches!(option, b'o' | b'O'));
-                rest = if has_value { after.get(1..).unwrap_or_default() } else { after };
-            }
-            _ if !takes_a_command => return None,
-            _ if word == b"--" => return after.first().map(Vec::as_slice),
-            _ => return Some(word),
-        }
-    }
-    None
 }
 
 #[cfg(test)]

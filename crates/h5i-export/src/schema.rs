@@ -83,8 +83,11 @@ fn may_be_missing(place: &str, kind: &str, name: &str) -> bool {
         "rule" => kind == "network-change",
         "program" | "status" => kind == "reported-command",
         "reported" | "seen" => kind == "gap",
-        "run" | "exit_code" | "signal" | "limit" | "used" | "allowed" | "torn" | "onto"
-        | "branch" => place.starts_with("/records/"),
+        "limit" => kind == "run-end",
+        "used" | "allowed" => matches!(kind, "run-end" | "flow-end" | "refused-flow"),
+        "run" | "exit_code" | "signal" | "torn" | "onto" | "branch" => {
+            place.starts_with("/records/")
+        }
         _ => false,
     }
 }

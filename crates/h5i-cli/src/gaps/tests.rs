@@ -1,6 +1,7 @@
 use h5i_export::Gap;
 
-use super::{Asked, Difference, Gaps, Hook, REMEMBERED, command_of};
+use super::command::command_of;
+use super::{Asked, Difference, Gaps, Hook, REMEMBERED};
 use crate::spool::Form;
 
 /// A shell of pid 20 and what it starts, told in the order of its happening.

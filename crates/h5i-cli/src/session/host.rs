@@ -166,6 +166,8 @@ fn hear_spool(
     let spool = Spool::open(&path).and_then(|spool| Ok((spool.notices()?, spool)));
     let (told, spool) = spool.map_err(failed)?;
     recorder.hears(spool);
+    // What a session that was killed left there; nothing of this one runs yet.
+    recorder.takes_all_in();
     let recorder = Arc::clone(recorder);
     launched.also_watch(told, move || recorder.takes_in());
     Ok(())

@@ -121,6 +121,7 @@ pub(crate) struct BoxRun {
 /// A flow of a run.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[allow(dead_code, reason = "parts are read only where there is a network")]
 pub(crate) struct RanFlow {
     pub(crate) flow: u64,
     pub(crate) protocol: String,
@@ -198,6 +199,7 @@ pub(crate) struct RefusedKind {
 /// A rule of the network and where it came from.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[allow(dead_code, reason = "parts are read only where there is a network")]
 pub(crate) struct Reach {
     pub(crate) rule: String,
     pub(crate) from: Option<String>,
@@ -205,6 +207,7 @@ pub(crate) struct Reach {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[allow(dead_code, reason = "parts are read only where there is a network")]
 pub(crate) struct Explained {
     pub(crate) reach: Vec<Reach>,
     pub(crate) name: String,

@@ -92,7 +92,7 @@ fn what_is_forged_in_the_spool_is_a_claim_or_nothing() {
     let script = format!(
         "cd /run/h5i/spool; ln -s {} link; mkfifo pipe; mkdir -p full/x
          printf '{{\"v\":1,\"seq\":0,\"lane\":\"host\",\"kind\":\"session-end\"}}' > forged
-         head -c 100000 /dev/zero > large; chmod 0 large; truncate -s 1T sparse
+         head -c 100000 /dev/zero > large; (umask 0777; echo x > closed); truncate -s 1T sparse
          printf 'h5i-note 1\\nlate' > note; touch -d 2001-01-01 note; chmod 0 .",
         secret.display()
     );
@@ -134,6 +134,27 @@ fn a_flood_is_one_finding_and_the_host_goes_on() {
     let report = fs::read_to_string(stand.repo().join("out/report.md")).unwrap();
     let told = format!("{refused} entries of the box's spool not taken in: more than is taken in.");
     assert!(report.contains(&told), "{report}");
+}
+
+#[test]
+fn what_a_killed_session_left_in_the_spool_is_taken_in_by_the_next() {
+    let stand = Stand::new();
+    stand.ok(&["box", "create", "a"]);
+    let script =
+        "exec 3> /run/h5i/spool/open; printf 'h5i-note 1\\nleft' >&3; echo here; exec sleep 1000";
+    let mut child = stand.command();
+    child.args(["box", "run", "a", "--", "sh", "-c", script]).stdout(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut String::new()).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // The end of this pipe is the end of the box.
+    std::io::Read::read_to_end(&mut out, &mut Vec::new()).unwrap();
+    stand.sh("a", "h5i note mine");
+    let notes = records(&stand, &["note"]);
+    let said: Vec<_> = notes.iter().map(|n| (n["text"].as_str(), n["run"].as_u64())).collect();
+    assert_eq!(said, [(Some("left"), None), (Some("mine"), Some(2))]);
 }
 
 /// A policy in which every `bash -c` reports.

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use crate::going::{Going, records};
 use crate::stand::Stand;
 
-/// Takes memory until it is stopped.
-const EATER: &str = "exec tail /dev/zero";
+/// Takes memory until it is stopped, or has 3 GiB.
+const EATER: &str = "head -c 3G /dev/zero | tail";
 
 fn with_limits(settings: &[&str]) -> Stand {
     let stand = Stand::new();
@@ -53,7 +53,7 @@ fn a_run_that_takes_too_much_memory_is_stopped_by_name_and_the_box_goes_on() {
 fn a_box_that_fills_its_disk_is_stopped_and_can_be_tidied() {
     let stand = with_limits(&["limits.disk=\"32MiB\""]);
     for path in ["/work/large", "/home/box/large"] {
-        let fill = format!("dd if=/dev/zero of={path} bs=1M count=100000 status=none");
+        let fill = format!("dd if=/dev/zero of={path} bs=1M count=3000 status=none");
         let said = stand.h5i(&["box", "run", "a", "--", "sh", "-c", &fill]);
         assert_eq!(said.code, 123, "{}", said.err);
         assert!(said.err.contains("stopped by limits.disk"), "{}", said.err);
@@ -111,7 +111,11 @@ fn beside_boxes_that_attack_another_answers() {
     let attacks = [
         ("bomb", "b() { b | b & }; b; while :; do :; done", 124),
         ("eater", EATER, 123),
-        ("filler", "i=0; while :; do i=$((i+1)); cp /usr/bin/dd /work/$i; done", 123),
+        (
+            "filler",
+            "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); cp /usr/bin/dd /work/$i; done",
+            123,
+        ),
         ("flood", "yes", 123),
     ];
     for (name, ..) in attacks {

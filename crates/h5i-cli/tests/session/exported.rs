@@ -39,6 +39,8 @@ fn a_live_box_stands_still_while_it_is_exported_and_goes_on() {
     let words = ["box", "apply", "a", "--bundle", "out", "--yes"];
     let said = stand.h5i(&words);
     assert!(said.code == 4 && said.err.contains("--incomplete"), "{said:?}");
+    stand.ground.git(&["config", "user.name", "Ann"]);
+    stand.ground.git(&["config", "user.email", "ann@example.com"]);
     stand.ok(&[&words[..], &["--incomplete"]].concat());
     let one = git(&stand.repo(), &["show", "h5i/a:one"]);
     assert_eq!(one.lines().last(), Some(before.to_string().as_str()));

@@ -1,5 +1,7 @@
 //! What a violation does beyond its record.
 
+use std::time::{Duration, Instant};
+
 use crate::going::{Going, records};
 use crate::stand::Stand;
 
@@ -14,6 +16,19 @@ fn with_reaction(reaction: &str) -> Stand {
 
 fn session(stand: &Stand) -> serde_json::Value {
     stand.ok(&["box", "status", "a", "--json"]).json()["data"]["session"].clone()
+}
+
+/// Waits until every process of box `a` is stopped: one that violated stops when it has its answer.
+fn await_stopped(stand: &Stand) {
+    let patience = Instant::now() + Duration::from_secs(20);
+    loop {
+        let now = session(stand);
+        let processes = now["processes"].as_array().unwrap();
+        if !processes.is_empty() && processes.iter().all(|process| process["state"] == "T") {
+            return;
+        }
+        assert!(Instant::now() < patience, "{now}");
+    }
 }
 
 /// Ends the session of box `a` whatever becomes of the test.
@@ -38,7 +53,7 @@ fn freezing_stops_everything_until_a_person_lets_it_go_on() {
     let now = session(&stand);
     assert_eq!(now["frozen"], true);
     assert!(now["frozen_by"].as_str().unwrap().contains("unshare"), "{now}");
-    assert!(now["processes"].as_array().unwrap().iter().all(|p| p["state"] == "T"), "{now}");
+    await_stopped(&stand);
     let text = stand.ok(&["box", "status", "a"]).text().to_owned();
     assert!(text.contains("frozen     by react.refused-call"), "{text}");
     assert!(text.contains("lately     "), "{text}");
@@ -132,7 +147,7 @@ fn a_spent_budget_can_end_the_whole_session() {
     let settings = ["--set", "limits.memory=\"64MiB\"", "--set", "react.budget=\"kill\""];
     stand.ok(&[&["box", "create", "a"][..], &settings].concat());
     let other = Going::waiting(&stand);
-    let said = stand.h5i(&["box", "run", "a", "--", "tail", "/dev/zero"]);
+    let said = stand.h5i(&["box", "run", "a", "--", "sh", "-c", "head -c 3G /dev/zero | tail"]);
     assert_eq!(said.code, 123, "{}", said.err);
     assert!(said.err.contains("stopped by limits.memory"), "{}", said.err);
     let other = other.end();
@@ -153,6 +168,7 @@ fn a_refused_connection_freezes_where_the_host_watches_the_network() {
     let mut runs = Going::sh(&stand, line);
     let told = runs.err_line();
     assert!(told.contains("react.refused-connect: tcp to 192.0.2.77 port 80"), "{told}");
+    await_stopped(&stand);
     stand.ok(&["box", "thaw", "a"]);
     assert_eq!(runs.line(), "after");
     assert_eq!(runs.end().code, 0);

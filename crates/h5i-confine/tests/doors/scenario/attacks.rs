@@ -1,4 +1,7 @@
 //! D9: a box that attacks, beside a second box and a host that go on answering.
+//!
+//! What an attack takes ends by itself at some GiB: where a budget does not hold, a test fails and the
+//! host lives.
 
 use std::process::{Command as HostCommand, Stdio as HostStdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -138,18 +141,17 @@ fn fork_bomb(world: &World) -> Result<String, String> {
 }
 
 fn memory_eater(world: &World) -> Result<String, String> {
-    let line =
-        format!("for i in 1 2 3; do {TOOLS}/attempt attempt take-memory 100000 & done; wait");
+    let line = format!("for i in 1 2 3; do {TOOLS}/attempt attempt take-memory 3000 & done; wait");
     stopped_by(attack(world, |l| l.memory = Some(Bytes::mebibytes(256)), &line)?, "memory")
 }
 
 fn disk_filler(world: &World) -> Result<String, String> {
-    let line = "i=0; while :; do i=$((i+1)); dd if=/dev/zero of=/work/f$i bs=1M count=64; done";
+    let line = "i=0; while [ $i -lt 64 ]; do i=$((i+1)); dd if=/dev/zero of=/work/f$i bs=1M count=64; done";
     stopped_by(attack(world, |l| l.disk = Some(Bytes::mebibytes(256)), line)?, "disk")
 }
 
 fn inode_eater(world: &World) -> Result<String, String> {
-    let line = format!("{TOOLS}/attempt attempt make-files /work 100000000");
+    let line = format!("{TOOLS}/attempt attempt make-files /work 100000");
     stopped_by(attack(world, |l| l.disk = Some(Bytes::mebibytes(4)), &line)?, "disk")
 }
 

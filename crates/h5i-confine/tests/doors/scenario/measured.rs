@@ -121,7 +121,7 @@ fn disk(world: &World) -> Result<String, String> {
     };
     let twin = fill("count=16");
     must(twin.outcome == Outcome::Exited(0), "twin", &twin)?;
-    let over = fill("count=100000");
+    let over = fill("count=3000");
     let stop = is_stopped(&limited, &over, Limit::Disk, "/usr/bin/dd")?;
     must(stop.used < 8 << 30, "used", stop.used)?;
     // A short one, which has ended before anybody could look.
