@@ -79,13 +79,19 @@ impl MemoryMeter {
         if used <= self.allowed {
             return Taken { used, each };
         }
-        for process in &mut each {
-            *process = census::exactly(*process);
-        }
-        // What is mapped of a memory file is one of its pages.
-        let total = |of: fn(&Counted) -> u64| each.iter().map(of).fold(0, u64::saturating_add);
-        let own = total(|process| process.private).saturating_add(total(|process| process.swapped));
-        let used = own.saturating_add(files.max(total(|process| process.shared)));
+        let mut exact = || {
+            each.iter_mut().for_each(|process| *process = census::exactly(*process));
+            // What is mapped of a memory file is one of its pages.
+            let total = |of: fn(&Counted) -> u64| each.iter().map(of).fold(0, u64::saturating_add);
+            let own = total(|process| process.private.saturating_add(process.swapped));
+            own.saturating_add(files.max(total(|process| process.shared)))
+        };
+        // While processes end, those that are left have larger shares of the same pages than those
+        // had that were asked before.
+        let used = match exact() {
+            used if used > self.allowed => used.min(exact()),
+            used => used,
+        };
         Taken { used, each }
     }
 
