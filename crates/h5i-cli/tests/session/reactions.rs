@@ -18,13 +18,15 @@ fn session(stand: &Stand) -> serde_json::Value {
     stand.ok(&["box", "status", "a", "--json"]).json()["data"]["session"].clone()
 }
 
-/// Waits until every process of box `a` is stopped: one that violated stops when it has its answer.
+/// Waits until every process of box `a` stands still: one that violated is stopped when it has its
+/// answer, and one whose child was stopped between vfork and exec waits for it (`D`).
 fn await_stopped(stand: &Stand) {
     let patience = Instant::now() + Duration::from_secs(20);
     loop {
         let now = session(stand);
         let processes = now["processes"].as_array().unwrap();
-        if !processes.is_empty() && processes.iter().all(|process| process["state"] == "T") {
+        if !processes.is_empty() && processes.iter().all(|p| p["state"] == "T" || p["state"] == "D")
+        {
             return;
         }
         assert!(Instant::now() < patience, "{now}");
