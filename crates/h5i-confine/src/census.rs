@@ -1,6 +1,7 @@
 //! What each process of a box takes, as the host's `/proc` tells.
 
 use std::fs;
+use std::io;
 
 use crate::trees::Member;
 
@@ -37,11 +38,15 @@ pub(crate) fn at_most(member: Member) -> Option<Counted> {
 /// page tables.
 pub(crate) fn exactly(counted: Counted) -> Counted {
     let path = format!("/proc/{}/smaps_rollup", counted.member.pid);
-    // One that has just ended takes nothing any more.
-    let Ok(text) = fs::read_to_string(path) else { return counted };
-    if !text.contains("Pss_Anon:") {
-        return counted;
-    }
+    let text = match fs::read_to_string(path) {
+        Ok(text) if text.contains("Pss_Anon:") => text,
+        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {
+            // One that has just ended takes nothing any more.
+            return Counted { private: 0, shared: 0, swapped: 0, ..counted };
+        }
+        // An older kernel tells no parts, and what may not be read is taken for what it is at most.
+        _ => return counted,
+    };
     Counted {
         private: field(&text, "Pss_Anon:"),
         shared: field(&text, "Pss_Shmem:"),
@@ -79,6 +84,14 @@ mod tests {
         assert_eq!(field(text, "RssAnon:"), 120 * 1024);
         assert_eq!(field(text, "RssShmem:"), 4096);
         assert_eq!(field(text, "VmSwap:"), 0);
+    }
+
+    #[test]
+    fn a_process_that_has_ended_takes_nothing() {
+        // No process has a number beyond the kernel's largest.
+        let member = Member { pid: 4_194_305, parent: 1, kept: None };
+        let counted = Counted { member, private: 1, shared: 1, swapped: 1 };
+        assert_eq!(exactly(counted).all(), 0);
     }
 
     #[test]

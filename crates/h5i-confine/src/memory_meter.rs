@@ -15,9 +15,11 @@ use crate::unnamed::UnnamedFiles;
 /// gone. Touching new pages goes at 1 to 2 GiB a second and processor.
 const FASTEST: u64 = 4 << 30;
 /// Never looked at sooner nor later than that.
-pub(crate) const SOONEST: Duration = Duration::from_millis(10);
-pub(crate) const LATEST: Duration = Duration::from_millis(500);
-/// A look takes at most this part of a processor, unless that is more often than twice a second.
+const SOONEST: Duration = Duration::from_millis(10);
+const LATEST: Duration = Duration::from_secs(2);
+/// As late as this, however much is free, unless looks take long.
+const USUAL: Duration = Duration::from_millis(500);
+/// Looks take at most this part of a processor while they may, and twice a second they may always.
 const SHARE: u32 = 100;
 /// What an inode of a memory file system takes of the kernel's memory.
 const INODE: u64 = 1024;
@@ -48,7 +50,9 @@ impl MemoryMeter {
         let devices: BTreeSet<u64> =
             scratch.iter().filter_map(|fd| fstat(fd).ok()).map(|found| found.st_dev).collect();
         let unnamed = UnnamedFiles::new(devices);
-        Self { allowed, cgroup, scratch, unnamed, next: Instant::now() }
+        // A box that begins has nothing yet.
+        let next = Instant::now() + interval(allowed, Duration::ZERO);
+        Self { allowed, cgroup, scratch, unnamed, next }
     }
 
     /// Measures, and says when to do so again.
@@ -75,13 +79,19 @@ impl MemoryMeter {
         if used <= self.allowed {
             return Taken { used, each };
         }
-        for process in &mut each {
-            *process = census::exactly(*process);
-        }
-        // What is mapped of a memory file is one of its pages.
-        let total = |of: fn(&Counted) -> u64| each.iter().map(of).fold(0, u64::saturating_add);
-        let own = total(|process| process.private).saturating_add(total(|process| process.swapped));
-        let used = own.saturating_add(files.max(total(|process| process.shared)));
+        let mut exact = || {
+            each.iter_mut().for_each(|process| *process = census::exactly(*process));
+            // What is mapped of a memory file is one of its pages.
+            let total = |of: fn(&Counted) -> u64| each.iter().map(of).fold(0, u64::saturating_add);
+            let own = total(|process| process.private.saturating_add(process.swapped));
+            own.saturating_add(files.max(total(|process| process.shared)))
+        };
+        // While processes end, those that are left have larger shares of the same pages than those
+        // had that were asked before.
+        let used = match exact() {
+            used if used > self.allowed => used.min(exact()),
+            used => used,
+        };
         Taken { used, each }
     }
 
@@ -101,7 +111,8 @@ pub(crate) fn used_of(scratch: &OwnedFd) -> u64 {
 /// How long a box with so many free bytes is left alone after a look that took so long.
 fn interval(free: u64, took: Duration) -> Duration {
     let until_gone = Duration::from_micros(free / (FASTEST / 1_000_000));
-    until_gone.max(took * SHARE).clamp(SOONEST, LATEST)
+    let dear = (took * SHARE).min(until_gone.max(USUAL));
+    until_gone.min(USUAL).max(dear).clamp(SOONEST, LATEST)
 }
 
 #[cfg(test)]
@@ -114,12 +125,15 @@ mod tests {
         assert_eq!(interval(0, quick), SOONEST);
         assert_eq!(interval(64 << 20, quick).as_millis(), 15);
         assert_eq!(interval(1 << 30, quick).as_millis(), 250);
-        assert_eq!(interval(u64::MAX, quick), LATEST);
+        assert_eq!(interval(u64::MAX, quick), USUAL);
     }
 
     #[test]
     fn a_look_takes_a_hundredth_of_a_processor() {
-        assert_eq!(interval(0, Duration::from_millis(1)), Duration::from_millis(100));
-        assert_eq!(interval(0, Duration::from_secs(1)), LATEST);
+        let of = |free, took| interval(free, Duration::from_millis(took)).as_millis();
+        assert_eq!(of(0, 1), 100);
+        // With little left it takes more, rather than to wait longer.
+        assert_eq!((of(0, 8), of(64 << 20, 8)), (500, 500));
+        assert_eq!((of(8 << 30, 8), of(8 << 30, 100)), (800, 2000));
     }
 }

@@ -370,7 +370,7 @@ fn limits(limits: &Limits) -> Vec<Step> {
 }
 
 /// That a box's memory is measured, in words.
-pub(crate) const MEASURED: &str = "of all processes and memory files, measured every 10 to 500 ms";
+pub(crate) const MEASURED: &str = "of all processes and memory files, measured every 10 ms to 2 s";
 pub(crate) const LIMIT_MEMORY: &str = "limit memory";
 
 fn enforce_limits(

@@ -155,7 +155,7 @@ fn the_default_profile_in_plain_words() {
     env.pass                 LANG, LC_ALL, LC_CTYPE, TERM, TZ passed on from the host  (built-in profile default)
     limits.wall              wall clock of a run: at most 2h  (built-in profile default)
     limits.cpu               processor time of a run: at most 8h  (built-in profile default)
-    limits.memory            memory of the session, measured every 10 to 500 ms: at most 8GiB  (built-in profile default)
+    limits.memory            memory of the session, measured every 10 ms to 2 s: at most 8GiB  (built-in profile default)
     limits.processes         processes at once: at most 1024  (built-in profile default)
     limits.open_files        open files of a process: at most 16384  (built-in profile default)
     limits.file_size         size of a file: at most 8GiB  (built-in profile default)

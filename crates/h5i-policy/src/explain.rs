@@ -183,7 +183,7 @@ impl Lines<'_> {
         self.limit("limits.cpu", "processor time of a run", limits.cpu.as_ref());
         self.limit(
             "limits.memory",
-            "memory of the session, measured every 10 to 500 ms",
+            "memory of the session, measured every 10 ms to 2 s",
             limits.memory.as_ref(),
         );
         self.limit("limits.processes", "processes at once", limits.processes.as_ref());

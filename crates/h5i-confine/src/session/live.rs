@@ -37,7 +37,7 @@ pub struct LiveProcess {
     pub rss: u64,
 }
 
-/// What a box takes, as it was measured last: at most half a second ago for memory; for disk, as long
+/// What a box takes, as it was measured last: at most two seconds ago for memory; for disk, as long
 /// ago as it can't have taken much more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -152,7 +152,7 @@ fn disk_filler(world: &World) -> Result<String, String> {
 
 fn inode_eater(world: &World) -> Result<String, String> {
     let line = format!("{TOOLS}/attempt attempt make-files /work 100000");
-    stopped_by(attack(world, |l| l.disk = Some(Bytes::mebibytes(4)), &line)?, "disk")
+    stopped_by(attack(world, |l| l.disk = Some(Bytes::mebibytes(1)), &line)?, "disk")
 }
 
 fn output_flood(world: &World) -> Result<String, String> {
