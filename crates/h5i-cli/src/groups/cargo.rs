@@ -58,7 +58,7 @@ fn configuration(home: &Path) -> Option<(PathBuf, Table)> {
     })
 }
 
-/// What stands for crates.io in the end, if something does.
+/// What stands for Cargo's own registry in the end, if something does.
 fn source_of_crates(table: &Table) -> Option<(String, &Table)> {
     let sources = table.get("source")?.as_table()?;
     let mut name = "crates-io";
