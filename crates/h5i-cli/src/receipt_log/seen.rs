@@ -17,11 +17,13 @@ impl EventSink for Recorder {
             confine::Event::RefusedCall(call) => self.refused(&call),
             confine::Event::BudgetSpent(spent) => self.budget_spent(&spent),
             confine::Event::ExecAttempt(attempt) => {
+                self.takes_in();
                 self.compares_attempt(&attempt);
                 self.of_program(attempt.run, |all| all.attempt(&attempt))
             }
             confine::Event::Exec(exec) => self.of_program(exec.run, |all| all.exec(&exec)),
             confine::Event::ProcessEnded(ended) => {
+                self.takes_in();
                 let told = self.of_program(ended.run, |all| all.end(&ended));
                 told.and_then(|()| self.compares_end(&ended))
             }

@@ -55,7 +55,7 @@ impl Host {
         // While the stage builds the box. Nothing of the box runs before the log is open.
         let log = ReceiptLog::open(stored)?;
         let recorder = Arc::new(Recorder::new(log, manifest, policy));
-        hear_spool(stored, &recorder, &mut launched)?;
+        hear_spool(stored, &recorder)?;
         let roster = Roster::new(Arc::clone(&recorder), lifetime);
         if listen(stored, &roster, &mut launched)? == Before::Died {
             recorder.cut_off_what_goes_on(stored)?;
@@ -155,21 +155,13 @@ impl Host {
     }
 }
 
-/// Has the session's thread take in what the box says of itself.
-fn hear_spool(
-    stored: &StoredBox,
-    recorder: &Arc<Recorder>,
-    launched: &mut Launched<'_>,
-) -> Result<(), Failure> {
+/// Has what the box says of itself taken in, as often as a program starts or ends in it.
+fn hear_spool(stored: &StoredBox, recorder: &Recorder) -> Result<(), Failure> {
     let path = stored.box_dir().join("spool");
-    let failed = PathError::at(Action::Open, &path);
-    let spool = Spool::open(&path).and_then(|spool| Ok((spool.notices()?, spool)));
-    let (told, spool) = spool.map_err(failed)?;
+    let spool = Spool::open(&path).map_err(PathError::at(Action::Open, &path))?;
     recorder.hears(spool);
     // What a session that was killed left there; nothing of this one runs yet.
     recorder.takes_all_in();
-    let recorder = Arc::clone(recorder);
-    launched.also_watch(told, move || recorder.takes_in());
     Ok(())
 }
 

@@ -34,7 +34,7 @@ const MOST: usize = 1000;
 /// Descriptors that one of them takes here, and those that the session has anyway, with room for a
 /// start.
 const FOR_EACH: u64 = 7;
-const FOR_ALL: u64 = 53;
+const FOR_ALL: u64 = 51;
 /// How long the programs of a run have to end by themselves once who asked for it is gone.
 const AFTER_HANG_UP: Duration = Duration::from_secs(2);
 

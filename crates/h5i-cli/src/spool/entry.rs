@@ -6,17 +6,24 @@ use std::io::Read as _;
 use std::os::fd::AsFd;
 
 use h5i_export::SpoolFault;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, unlinkat};
 use rustix::io::Errno;
 
 /// The largest file that is taken in, in bytes.
 pub(crate) const LARGEST: usize = 32 * 1024;
 
+/// What is in an entry.
+pub(super) struct Content {
+    pub(super) bytes: Vec<u8>,
+    /// When it was last written, in seconds and nanoseconds of Unix time, as the box would have it.
+    pub(super) written: (i64, u64),
+}
+
 /// The content of an entry; `Ok(None)` when there is none of that name any more.
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn read(spool: impl AsFd, name: &OsStr) -> Result<Option<Vec<u8>>, SpoolFault> {
+pub(super) fn read(spool: impl AsFd, name: &OsStr) -> Result<Option<Content>, SpoolFault> {
     // Opening never waits, follows nothing and takes no terminal.
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -36,12 +43,21 @@ pub(super) fn read(spool: impl AsFd, name: &OsStr) -> Result<Option<Vec<u8>>, Sp
     if usize::try_from(found.st_size).map_or(true, |size| size > LARGEST) {
         return Err(SpoolFault::TooLarge);
     }
-    let mut content = Vec::new();
+    let written = time_of(&found);
+    let mut bytes = Vec::new();
     File::from(opened)
         .take(LARGEST as u64 + 1)
-        .read_to_end(&mut content)
+        .read_to_end(&mut bytes)
         .map_err(|_error| SpoolFault::Unreadable)?;
-    if content.len() > LARGEST { Err(SpoolFault::TooLarge) } else { Ok(Some(content)) }
+    if bytes.len() > LARGEST {
+        return Err(SpoolFault::TooLarge);
+    }
+    Ok(Some(Content { bytes, written }))
+}
+
+/// When something was last written.
+pub(super) fn time_of(found: &Stat) -> (i64, u64) {
+    (found.st_mtime, found.st_mtime_nsec)
 }
 
 /// Removes an entry; yields whether it is gone.

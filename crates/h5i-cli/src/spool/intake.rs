@@ -3,15 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use h5i_export::SpoolFault;
-use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
-use rustix::fs::{Dir, Mode, OFlags, chmod, fchmod, open};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, chmod, fchmod, fstat, open, statat};
 
 use super::allowance::Allowance;
 use super::claim::Claim;
@@ -22,8 +20,30 @@ use super::entry;
 const SWEPT: usize = 10_000;
 /// Names of entries that could not be removed, so that they are told once.
 const REMEMBERED: usize = 1024;
-/// Room for the kernel's notices of one look: some dozens.
-const NOTICES: usize = 4096;
+/// Entries that are looked at once while a session lives.
+const LOOKED: usize = 128;
+/// How coarse the kernel's clock of files is at most, with some to spare.
+const COARSE: Duration = Duration::from_millis(50);
+/// How long its writer may take to write an entry.
+const UNFINISHED: Duration = Duration::from_secs(1);
+
+/// Whether an entry may be unfinished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Patience {
+    /// Its writer may be at it.
+    Some,
+    /// Nobody is.
+    None,
+}
+
+/// Whether a time of a file is so long ago.
+fn is_older(written: (i64, u64), than: Duration) -> bool {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (seconds, nanos) = written;
+    let at = u64::try_from(seconds)
+        .map(|seconds| Duration::new(seconds, u32::try_from(nanos).unwrap_or(0)));
+    at.map_or(true, |at| since.saturating_sub(at) > than)
+}
 
 /// A box's spool while a session lives.
 ///
@@ -31,7 +51,8 @@ const NOTICES: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Spool {
     directory: OwnedFd,
-    notices: OwnedFd,
+    /// When it was changed, as it was looked at last.
+    looked: Option<(i64, u64)>,
     allowance: Allowance,
     faults: BTreeMap<SpoolFault, Count>,
     left: BTreeSet<OsString>,
@@ -53,10 +74,10 @@ pub(crate) enum Found {
 }
 
 impl Spool {
-    /// Opens a spool, and has the kernel tell of what comes.
+    /// Opens a spool.
     ///
     /// # Errors
-    /// When it is not there, or can't be watched.
+    /// When it is not there.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = match open(path, flags, Mode::empty()) {
@@ -67,70 +88,30 @@ impl Spool {
             }
             opened => opened?,
         };
-        let notices = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        let flags = WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR;
-        inotify::add_watch(&notices, path, flags)?;
         let (allowance, faults, left) =
             (Allowance::new(Instant::now()), BTreeMap::new(), BTreeSet::new());
-        Ok(Self { directory, notices, allowance, faults, left })
+        Ok(Self { directory, looked: None, allowance, faults, left })
     }
 
-    /// What can be read when something has come.
+    /// Takes in some of what has come since it was looked at last. It does not wait.
     ///
-    /// # Errors
-    /// When the descriptor can't be duplicated.
-    pub(crate) fn notices(&self) -> io::Result<OwnedFd> {
-        self.notices.as_fd().try_clone_to_owned()
-    }
-
-    /// Takes in some of what the kernel has told of. It does not wait.
+    /// Of an entry that makes no sense its writer may be in the middle: it is left for a while.
     pub(crate) fn take_in(&mut self) -> Vec<Found> {
-        let mut found = Vec::new();
-        let mut buffer = [MaybeUninit::uninit(); NOTICES];
-        let mut names: Vec<OsString> = Vec::new();
-        let mut overflow = false;
-        {
-            let mut reader = inotify::Reader::new(&self.notices, &mut buffer);
-            // The end of what there is, or of the buffer: the rest is told of again.
-            while let Ok(event) = reader.next() {
-                overflow |= event.events().contains(ReadFlags::QUEUE_OVERFLOW);
-                let name =
-                    event.file_name().map(|name| OsStr::from_bytes(name.to_bytes()).to_owned());
-                names.extend(name.filter(|name| names.last() != Some(name)));
-                if reader.is_buffer_empty() {
-                    break;
-                }
-            }
+        let Ok(found) = fstat(&self.directory) else { return Vec::new() };
+        let changed = entry::time_of(&found);
+        // The kernel's clock of files is coarse: what has just changed may have changed again.
+        if self.looked == Some(changed) && is_older(changed, COARSE) {
+            return Vec::new();
         }
-        if !names.is_empty() {
-            self.unlock();
-        }
-        for name in names {
-            found.extend(self.take(&name));
-        }
-        if overflow {
-            found.extend(self.sweep());
-        }
-        found
+        self.looked = Some(changed);
+        self.unlock();
+        self.take_names(LOOKED, Patience::Some)
     }
 
     /// Takes in whatever lies there, and tells what was not told yet.
     pub(crate) fn sweep(&mut self) -> Vec<Found> {
         self.unlock();
-        let mut found = Vec::new();
-        // Nothing is read twice: what was told of before is gone from the directory.
-        let names: Vec<OsString> = match Dir::read_from(&self.directory) {
-            Ok(entries) => entries
-                .filter_map(Result::ok)
-                .map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned())
-                .filter(|name| name != "." && name != "..")
-                .take(SWEPT)
-                .collect(),
-            Err(_) => Vec::new(),
-        };
-        for name in names {
-            found.extend(self.take(&name));
-        }
+        let mut found = self.take_names(SWEPT, Patience::None);
         for (fault, count) in &mut self.faults {
             if count.found > count.told {
                 found.push(Found::Refused(*fault, count.found - count.told));
@@ -151,17 +132,44 @@ impl Spool {
         self.faults.is_empty()
     }
 
-    fn take(&mut self, name: &OsStr) -> Option<Found> {
+    /// Takes in entries in the order in which they were written.
+    fn take_names(&mut self, most: usize, patience: Patience) -> Vec<Found> {
+        // Nothing is read twice: what was told of before is gone from the directory.
+        let Ok(entries) = Dir::read_from(&self.directory) else { return Vec::new() };
+        let mut names: Vec<((i64, u64), OsString)> = entries
+            .filter_map(Result::ok)
+            .map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned())
+            .filter(|name| name != "." && name != "..")
+            .take(most)
+            .map(|name| {
+                let found = statat(&self.directory, &name, AtFlags::SYMLINK_NOFOLLOW);
+                (found.map(|found| entry::time_of(&found)).unwrap_or_default(), name)
+            })
+            .collect();
+        names.sort();
+        names.iter().filter_map(|(_, name)| self.take(name, patience)).collect()
+    }
+
+    fn take(&mut self, name: &OsStr, patience: Patience) -> Option<Found> {
         if self.left.contains(name) {
             return None;
         }
         let taken = if self.allowance.entry(Instant::now()) {
             match entry::read(&self.directory, name) {
                 Ok(None) => return None,
-                Ok(Some(content)) => {
-                    self.allowance.read(content.len());
-                    Claim::parse(&content).ok_or(SpoolFault::Malformed)
-                }
+                Ok(Some(content)) => match Claim::parse(&content.bytes) {
+                    None if patience == Patience::Some
+                        && !is_older(content.written, UNFINISHED) =>
+                    {
+                        // Writing on does not change the directory.
+                        self.looked = None;
+                        return None;
+                    }
+                    claim => {
+                        self.allowance.read(content.bytes.len());
+                        claim.ok_or(SpoolFault::Malformed)
+                    }
+                },
                 Err(fault) => Err(fault),
             }
         } else {
@@ -219,11 +227,17 @@ mod tests {
         };
         assert_eq!(notes(spool.take_in()), [b"one", b"two"]);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
-        // What nobody told of is found at the end.
+        // What is being written is left until it is whole, or nobody is there to write on.
         let writer = fs::File::create(dir.path().join("c")).unwrap();
-        std::io::Write::write_all(&mut &writer, &note("three")).unwrap();
+        let whole = note("three");
+        std::io::Write::write_all(&mut &writer, &whole[..4]).unwrap();
         assert_eq!(spool.take_in(), []);
-        assert_eq!(notes(spool.sweep()), [b"three"]);
+        std::io::Write::write_all(&mut &writer, &whole[4..]).unwrap();
+        assert_eq!(notes(spool.take_in()), [b"three"]);
+        fs::write(dir.path().join("d"), &whole[..4]).unwrap();
+        assert_eq!(spool.take_in(), []);
+        assert_eq!(spool.sweep(), [Found::Refused(SpoolFault::Malformed, 1)]);
+        let (_dir, mut spool) = ground();
         assert!(spool.is_complete() && spool.sweep().is_empty());
     }
 
