@@ -27,14 +27,14 @@ fn each(line: impl Fn(&Resolved) -> String) -> String {
 #[test]
 fn digests_of_built_in_profiles_change_only_on_purpose() {
     insta::assert_snapshot!(each(|resolved| resolved.policy.digest().to_string()), @r#"
-    agent-claude sha256:509797349e5269875cf67a3da93d0a626bcc28f847693147c923a4844ee75f00
-    agent-codex  sha256:71444029d7ecf078e527913f98d85468e78cb4755ceb40438153cfaf8af05a95
-    agent-local  sha256:f6a787f5dfaf6ec1e89fd1d21b853cdb859e9858ae9d7ac50fb5c01fe86167c6
-    browser      sha256:8082e8d091a273f13af7b60956165b84fa265bba676a506f312428da2606149b
-    default      sha256:08c80529bd75adaf68fa228c6dfebcb110b7af78880e3c1804b3c079ecaea1c4
-    deploy       sha256:2b72077871d1f2c052b3ee58bfbcfe83ca6bedf14d92356024a1efa65f61046e
-    research     sha256:08323db4ba130c603a461571dda0e1c1786a9dfff1db7b38f5c72c7160f361c8
-    review       sha256:9c299ddfd6670a937a6c36809f20c98ea4f1b6dd69eedcf7ffdfa224959c3c21
+    agent-claude sha256:b74c810742e0c7918145deba0f019aa57a4e21c37ec9ba9a59842e2a52367f26
+    agent-codex  sha256:476458707f3853474e138baf0ba991dcc6fecb665e85a82159d9fefcb80725fc
+    agent-local  sha256:59d1f17021e66d2bb8d70549afc48d3f79ede54e0a7ad6a5099d1c54b0d0aefd
+    browser      sha256:0f72bc3d4309d58f008cb51ba1a890a5cf088752e1ac2bc0e533ee742b49976c
+    default      sha256:200c9461d1ba187e5fadb674928a6f00225649cc90e37b6ce98a637d22b2aa17
+    deploy       sha256:8882107fd3d5e808aeefea9ea08ee4b24f494fedf419eaa293a8fdef7e729a86
+    research     sha256:357177ce6b4a12536177f43f40bb6b8ca3bcb5407828fbb08fa9f3c6ee127b45
+    review       sha256:2de7de909e5d56c99f55126ada4273fb77e4a5bf920a79ab56ff3f4404d108f6
     "#);
 }
 
