@@ -35,7 +35,7 @@ pub enum Event {
     SessionEnd,
     /// A run was started.
     RunStart {
-        /// Its arguments, bounded and redacted by [`Argv::bounded`].
+        /// Its arguments, bounded and redacted by [`crate::Argv::bounded`].
         argv: Vec<ByteText>,
         /// How many arguments were left out or cut.
         argv_cut: u32,
@@ -123,7 +123,7 @@ pub enum Event {
         ppid: u32,
         /// The path that was passed; for a descriptor what that is.
         path: ByteText,
-        /// Its arguments, bounded and redacted by [`Argv::within`].
+        /// Its arguments, bounded and redacted by [`crate::Argv::within`].
         argv: Vec<ByteText>,
         /// How many arguments were left out or cut.
         argv_cut: u32,
