@@ -352,6 +352,7 @@ fn crowd(world: &World) -> Result<String, String> {
     // All are there until the pipe's last writer is gone.
     let line = "mkfifo /tmp/p /tmp/q /tmp/r; exec 9<>/tmp/p 8</tmp/p; n=0; \
                 while [ $n -lt 300 ]; do /bin/cat <&8 8<&- 9>&- & n=$((n+1)); done; \
+                until [ $(grep -lx cat /proc/[0-9]*/comm | wc -l) -ge 300 ]; do :; done; \
                 /bin/sh -c 'echo > /tmp/q; read x < /tmp/r' 8<&- 9>&- & cat /tmp/q; kill -9 $!; \
                 exec 9>&-; wait; exit 0";
     // A harness that may open 400 files has a quarter of them for this.
