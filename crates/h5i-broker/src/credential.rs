@@ -1,0 +1,51 @@
+//! What the host adds to a request.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use crate::secret::Secret;
+
+/// The headers that a request to the service carries in the place of the box's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credential {
+    /// Headers by their names in lower case, with whole values.
+    pub headers: Vec<(String, Secret)>,
+    /// What must not come back to the box nor go into any record: the secrets in the headers, and
+    /// those that they were made of.
+    pub secrets: Vec<Secret>,
+    /// When the service stops taking it, where that is known.
+    pub until: Option<SystemTime>,
+}
+
+/// A source of credentials that is asked before each request. Both calls may block (a file is read,
+/// a program is run, a login is refreshed) and are made on a thread that may.
+pub trait Credentials: Send + Sync {
+    /// The credential of now.
+    ///
+    /// # Errors
+    /// [`CredentialError`]; the request is refused then, and never sent without.
+    fn current(&self) -> Result<Arc<Credential>, CredentialError>;
+
+    /// The service answered 401 to `used`: another one, if there is one. The default has none.
+    ///
+    /// # Errors
+    /// As [`Credentials::current`].
+    fn renewed(&self, used: &Credential) -> Result<Option<Arc<Credential>>, CredentialError> {
+        let _ = used;
+        Ok(None)
+    }
+}
+
+/// Why there is no credential. No variant holds any part of a secret.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CredentialError {
+    /// The source can't be read, or its program failed.
+    #[error("{source_name} gives no secret: {why}")]
+    Source {
+        /// The reference, which is no secret.
+        source_name: String,
+        /// Why, in a few words.
+        why: String,
+    },
+}

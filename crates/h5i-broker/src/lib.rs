@@ -1,0 +1,11 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+#![cfg(target_os = "linux")]
+
+mod credential;
+mod event;
+mod secret;
+
+pub use credential::{Credential, CredentialError, Credentials};
+pub use event::{Denial, End, Event, EventSink, NoSink, Program, SinkClosed, Use, Way};
+pub use secret::Secret;
