@@ -46,6 +46,21 @@ impl Permit {
         }
     }
 
+    /// Keeps some of the names by which it is allowed; whether it still is.
+    pub(crate) fn keep_names(&mut self, keep: impl Fn(&HostName) -> bool) -> bool {
+        match &mut self.basis {
+            Basis::Names(names) => {
+                names.retain(|(name, _)| keep(name));
+                !names.is_empty()
+            }
+            Basis::Open(names) => {
+                names.retain(keep);
+                true
+            }
+            Basis::Address(_) | Basis::Host(_) => true,
+        }
+    }
+
     /// What the rules by which it is allowed demand of the names in TLS: the least of it.
     pub(crate) fn server_name(&self) -> ServerName {
         match &self.basis {
