@@ -200,7 +200,7 @@ impl Passing {
         let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         self.left = self.left.map(|left| left.saturating_sub(count));
         let Some(scrubber) = &mut self.scrubber else { return bytes };
-        let mut bytes = scrubber.push(bytes);
+        let mut bytes = scrubber.push(&bytes);
         if self.left == Some(0) {
             let rest = scrubber.finish();
             if !rest.is_empty() {

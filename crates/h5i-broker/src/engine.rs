@@ -134,7 +134,7 @@ async fn run(engine: &Arc<Engine>, mouths: Mouths) {
             Some(holding) = fresh.recv() => watch_over(engine, holding),
             Some(job) = jobs.recv() => match job {
                 Job::Intercept(diverted) => intercept(engine, *diverted, open.clone()),
-                Job::LetGo => engine.served.iter().for_each(|served| served.upstream.let_go()),
+                Job::LetGo => engine.served.iter().for_each(|served| served.let_go()),
             },
             else => break,
         }

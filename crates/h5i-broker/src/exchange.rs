@@ -8,13 +8,13 @@ use hyper::body::Incoming;
 use tokio::time::{Instant, timeout};
 
 use crate::answer::{Answer, Finish, Passing, Place, Trailers};
-use crate::credential::Credential;
 use crate::engine::{Engine, Origin};
 use crate::event::{Denial, End, Event, Program, Use};
 use crate::headers;
 use crate::ledger::{Holding, Kind, denial};
 use crate::refusal::Refusal;
 use crate::scrub::Scrubber;
+use crate::served::Added;
 use crate::target::Target;
 use crate::upload::{Outgoing, Progress, Source, Stopped, Upload};
 
@@ -58,7 +58,7 @@ impl Refused {
 struct Admitted {
     holding: Arc<Holding>,
     program: Option<Program>,
-    credential: Option<Arc<Credential>>,
+    credential: Option<Added>,
     place: Place,
 }
 
@@ -164,7 +164,7 @@ async fn attempt(
     })?;
     finish.status = Some(response.status().as_u16());
     let (mut parts, body) = response.into_parts();
-    let mut scrubber = credential.as_ref().map(|credential| Scrubber::new(credential));
+    let mut scrubber = credential.map(|added| Scrubber::new(added.redactor));
     if let Some(why) = unfit(&parts, scrubber.is_some()) {
         finish.end = Some(End::Service);
         return Err(Refused::new(Refusal::because(Denial::BadAnswer, why), run));
@@ -269,10 +269,10 @@ impl Sending<'_> {
         &self,
         first: Outgoing,
         headers: &HeaderMap,
-        credential: Option<Arc<Credential>>,
+        credential: Option<Added>,
         progress: &Progress,
-    ) -> Result<(Response<Incoming>, Option<Arc<Credential>>), Failed> {
-        let response = self.send(first, headers, credential.as_deref()).await?;
+    ) -> Result<(Response<Incoming>, Option<Added>), Failed> {
+        let response = self.send(first, headers, credential.as_ref()).await?;
         let Some(used) = &credential else { return Ok((response, None)) };
         if response.status() != StatusCode::UNAUTHORIZED {
             return Ok((response, credential));
@@ -290,12 +290,12 @@ impl Sending<'_> {
         &self,
         body: Outgoing,
         headers: &HeaderMap,
-        credential: Option<&Credential>,
+        added: Option<&Added>,
     ) -> Result<Response<Incoming>, Failed> {
         let grant = &self.origin.served.grant;
         let port = if grant.port == 443 { String::new() } else { format!(":{}", grant.port) };
         let uri = format!("https://{}{port}{}", grant.host, self.target.origin_form());
-        let sent = headers::outgoing(headers.clone(), credential)
+        let sent = headers::outgoing(headers.clone(), added.map(|added| &*added.credential))
             .ok_or(Failed::Refused(Denial::NoCredential.into()))?;
         let built = Request::builder().method(self.asked).uri(uri).body(body);
         let mut request = built.map_err(|_no_uri| Failed::Refused(Denial::Malformed.into()))?;

@@ -1,7 +1,6 @@
 //! The headers of a request and of an answer: what is taken out, and what is put in.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 use h5i_policy::HeaderTemplate;
 use http::header::{
     ACCEPT_ENCODING, ALT_SVC, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, SET_COOKIE, TE,
@@ -80,7 +79,7 @@ pub(crate) fn presented(
         if scheme.eq_ignore_ascii_case(b"bearer") {
             add(name, rest);
         } else if scheme.eq_ignore_ascii_case(b"basic")
-            && let Ok(pair) = STANDARD.decode(rest)
+            && let Ok(pair) = BASE64.decode(rest)
             && let Some(colon) = pair.iter().position(|byte| *byte == b':')
         {
             add(name, &pair[colon + 1..]);
@@ -103,23 +102,29 @@ pub(crate) fn outgoing(
     // An answer that is packed could not be looked through for the secret.
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     for (name, value) in &credential.headers {
-        let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
-        let holds_secret = credential.secrets.iter().any(|secret| {
-            let secret = secret.expose();
-            !secret.is_empty() && value.expose().windows(secret.len()).any(|part| part == secret)
-        });
+        remove(&mut headers, &[name]);
         let mut value = HeaderValue::from_bytes(value.expose()).ok()?;
         value.set_sensitive(true);
-        if holds_secret || CREDENTIALS.contains(&name.as_str()) {
-            remove(&mut headers, &[name.as_str()]);
-            headers.insert(name, value);
-        } else {
-            // No secret, but what goes with one, as a word that switches a login on: the client's
-            // own words stay.
-            headers.append(name, value);
-        }
+        headers.insert(HeaderName::from_bytes(name.as_bytes()).ok()?, value);
+    }
+    for (name, member) in &credential.append {
+        let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+        append(&mut headers, &name, member)?;
     }
     Some(headers)
+}
+
+/// Adds a member to a list that may be spread over several headers, unless it is in it.
+fn append(headers: &mut HeaderMap, name: &HeaderName, member: &str) -> Option<()> {
+    let lists: Vec<&[u8]> = headers.get_all(name).iter().map(HeaderValue::as_bytes).collect();
+    let members = lists.iter().flat_map(|list| list.split(|byte| *byte == b','));
+    if members.map(<[u8]>::trim_ascii).any(|present| present == member.as_bytes()) {
+        return Some(());
+    }
+    // One header: some services read only the first.
+    let list = [lists, vec![member.as_bytes()]].concat().join(&b", "[..]);
+    headers.insert(name.clone(), HeaderValue::from_bytes(&list).ok()?);
+    Some(())
 }
 
 /// What comes back to the client.
@@ -181,9 +186,11 @@ mod tests {
     #[test]
     fn the_clients_own_credentials_do_not_pass_in_any_spelling() {
         let credential = Credential {
-            headers: vec![
-                ("x-auth".to_owned(), Secret::new(b"key=S".to_vec())),
-                ("beta".to_owned(), Secret::new(b"login".to_vec())),
+            headers: vec![("x-auth".to_owned(), Secret::new(b"key=S".to_vec()))],
+            append: vec![
+                ("beta".to_owned(), "login".to_owned()),
+                ("beta".to_owned(), "other".to_owned()),
+                ("alpha".to_owned(), "new".to_owned()),
             ],
             secrets: vec![Secret::new(b"S".to_vec())],
             until: None,
@@ -202,15 +209,15 @@ mod tests {
             ("te", "trailers"),
             ("accept-encoding", "br"),
             ("accept", "a/b"),
-            ("beta", "other"),
+            ("beta", "other, more"),
         ]);
         let sent = outgoing(headers.clone(), Some(&credential)).expect("headers");
         let wanted = map(&[
             ("accept-encoding", "identity"),
             ("accept", "a/b"),
             ("x-auth", "key=S"),
-            ("beta", "other"),
-            ("beta", "login"),
+            ("beta", "other, more, login"),
+            ("alpha", "new"),
         ]);
         assert_eq!(sent, wanted);
         // Without a secret they are the client's own business.

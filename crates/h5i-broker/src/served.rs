@@ -7,8 +7,9 @@ use h5i_policy::{Allowed, Grant, Method};
 use tokio::sync::Mutex;
 
 use crate::answer::Place;
-use crate::credential::{Credential, Credentials};
+use crate::credential::{Credential, CredentialError, Credentials};
 use crate::event::{Denial, Program, Way};
+use crate::redact::Redactor;
 use crate::refusal::Refusal;
 use crate::target::Target;
 use crate::upstream::Upstream;
@@ -22,14 +23,28 @@ pub(crate) struct Served {
     pub(crate) name: String,
     pub(crate) grant: Grant,
     pub(crate) credentials: Option<Arc<dyn Credentials>>,
-    /// One thread at a time asks for a grant's credential, so that a source that blocks keeps only
-    /// its own grant waiting.
-    asking: Mutex<()>,
+    /// What was added last. Whoever asks for a grant's credential holds it, so that a source that
+    /// blocks takes one thread and keeps only its own grant waiting.
+    last: Mutex<Option<Added>>,
     pub(crate) upstream: Upstream,
     /// How a request may call the service, in lower case.
     authorities: Vec<String>,
     connections: Arc<AtomicUsize>,
     under_way: Arc<AtomicUsize>,
+}
+
+/// A credential, with what finds it in an answer.
+#[derive(Clone)]
+pub(crate) struct Added {
+    pub(crate) credential: Arc<Credential>,
+    pub(crate) redactor: Redactor,
+}
+
+impl Added {
+    fn new(credential: Arc<Credential>) -> Option<Self> {
+        let redactor = Redactor::new(&credential.secrets).ok()?;
+        Some(Self { credential, redactor })
+    }
 }
 
 /// Methods that may be listed. Others, as TRACE, which answers with the request's headers, never
@@ -65,7 +80,7 @@ impl Served {
             name,
             grant,
             credentials,
-            asking: Mutex::new(()),
+            last: Mutex::new(None),
             upstream,
             authorities,
             connections: Arc::default(),
@@ -124,26 +139,51 @@ impl Served {
     }
 
     /// The credential of now; `None` for a grant without a secret.
-    pub(crate) async fn credential(&self) -> Result<Option<Arc<Credential>>, Refusal> {
+    pub(crate) async fn credential(&self) -> Result<Option<Added>, Refusal> {
         if !self.has_secret() {
             return Ok(None);
         }
         let none = Refusal::from(Denial::NoCredential);
-        let credentials = Arc::clone(self.credentials.as_ref().ok_or(none)?);
-        let _alone = self.asking.lock().await;
-        let asked = tokio::task::spawn_blocking(move || credentials.current()).await;
-        match asked {
-            Ok(Ok(credential)) => Ok(Some(credential)),
-            Ok(Err(_)) | Err(_) => Err(none),
-        }
+        let credentials = self.credentials.as_ref().ok_or(none)?;
+        let ask = |credentials: &dyn Credentials| credentials.current().map(Some);
+        self.ask(credentials, ask).await.map(Some).ok_or(none)
     }
 
     /// Another credential after the service took `used` for none.
-    pub(crate) async fn renewed(&self, used: &Arc<Credential>) -> Option<Arc<Credential>> {
-        let (credentials, used) = (Arc::clone(self.credentials.as_ref()?), Arc::clone(used));
-        let _alone = self.asking.lock().await;
-        let asked = tokio::task::spawn_blocking(move || credentials.renewed(&used)).await;
-        asked.ok()?.ok()?
+    pub(crate) async fn renewed(&self, used: &Added) -> Option<Added> {
+        let used = Arc::clone(&used.credential);
+        let ask = move |credentials: &dyn Credentials| credentials.renewed(&used);
+        self.ask(self.credentials.as_ref()?, ask).await
+    }
+
+    async fn ask(
+        &self,
+        credentials: &Arc<dyn Credentials>,
+        ask: impl FnOnce(&dyn Credentials) -> Result<Option<Arc<Credential>>, CredentialError>
+        + Send
+        + 'static,
+    ) -> Option<Added> {
+        let mut last = self.last.lock().await;
+        let (credentials, before) = (Arc::clone(credentials), last.clone());
+        let asked = tokio::task::spawn_blocking(move || {
+            let credential = ask(credentials.as_ref()).ok()??;
+            match before {
+                Some(before) if before.credential == credential => Some(before),
+                _ => Added::new(credential),
+            }
+        });
+        let added = asked.await.ok()??;
+        *last = Some(added.clone());
+        Some(added)
+    }
+
+    /// Keeps no connection that nobody uses, and nothing of a credential.
+    pub(crate) fn let_go(&self) {
+        self.upstream.let_go();
+        // Whoever asks for one now keeps it for its request.
+        if let Ok(mut last) = self.last.try_lock() {
+            *last = None;
+        }
     }
 
     pub(crate) fn way(&self) -> Way {

@@ -2,8 +2,7 @@
 
 use std::io;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use rustix::rand::{GetRandomFlags, getrandom};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -35,7 +34,7 @@ pub(crate) fn new_token() -> io::Result<(String, TokenDigest)> {
             Err(error) => return Err(error.into()),
         }
     }
-    let text = format!("h5i_{}", URL_SAFE_NO_PAD.encode(bytes));
+    let text = format!("h5i_{}", BASE64URL_NOPAD.encode(&bytes));
     let digest = TokenDigest::of(text.as_bytes());
     Ok((text, digest))
 }
