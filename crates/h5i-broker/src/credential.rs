@@ -10,6 +10,10 @@ use crate::secret::Secret;
 pub struct Credential {
     /// Headers by their names in lower case, with whole values.
     pub headers: Vec<(String, Secret)>,
+    /// Members of lists that the service wants beside the box's own, by the header's name in lower
+    /// case: each is added at the end of the box's list, unless it is a member already. They are no
+    /// secrets.
+    pub append: Vec<(String, String)>,
     /// What must not come back to the box nor go into any record: the secrets in the headers, and
     /// those that they were made of.
     pub secrets: Vec<Secret>,

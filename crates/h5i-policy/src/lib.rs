@@ -32,6 +32,7 @@ mod public_suffix;
 mod react;
 mod resolve;
 mod resolved;
+mod secret_part;
 mod secret_ref;
 #[cfg(test)]
 mod strategy;
@@ -70,6 +71,7 @@ pub use resolved::{
     Combine, Debuggers, EnvPolicy, Executables, ExportPolicy, FsPolicy, GrantOrigin, LandlockMode,
     Limits, Namespaces, NetBudget, NetMode, NetPolicy, ReadGrant, RecordOutput, ResolvedPolicy,
 };
+pub use secret_part::{JsonPointer, SecretPart};
 pub use secret_ref::{Login, SecretRef, SecretRefError};
 pub use tier::Tier;
 pub use unenforced::{Unenforced, unenforced};

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::env_name::is_env_name;
 use crate::host_path::{HostPath, HostPathError};
+use crate::secret_part::SecretPart;
 
 /// Where the host finds a secret when a grant is issued.
 ///
@@ -18,8 +19,9 @@ use crate::host_path::{HostPath, HostPathError};
 pub enum SecretRef {
     /// `env:NAME`: a variable of the caller's environment.
     Env(String),
-    /// `file:PATH`: the contents of a file of the host.
-    File(HostPath),
+    /// `file:PATH`, `file:PATH#L2`, `file:PATH#/json/pointer`: a file of the host, or a part of it.
+    /// The path has no `#`.
+    File(HostPath, SecretPart),
     /// `command:PROGRAM ARG…`: the output of a program of the host. The words are split at single
     /// spaces; there is no quoting and no shell.
     Command(Vec<String>),
@@ -53,6 +55,9 @@ pub enum SecretRefError {
     /// The path is none.
     #[error("file: is followed by an absolute path")]
     BadPath(#[source] HostPathError),
+    /// What stands behind the `#` is no part of a file.
+    #[error("behind the # of a file: stands a line, as in #L2, or a JSON Pointer, as in #/token")]
+    BadPart,
     /// The command is empty, has double spaces or control characters.
     #[error("command: is followed by a program and its arguments, one space between them")]
     BadCommand,
@@ -69,7 +74,14 @@ impl FromStr for SecretRef {
         match source {
             "env" if is_env_name(rest) => Ok(Self::Env(rest.to_owned())),
             "env" => Err(SecretRefError::BadVariable),
-            "file" => HostPath::new(rest).map(Self::File).map_err(SecretRefError::BadPath),
+            "file" => {
+                let (path, part) = match rest.split_once('#') {
+                    Some((path, part)) => (path, SecretPart::parse(part)),
+                    None => (rest, Some(SecretPart::Whole)),
+                };
+                let path = HostPath::new(path).map_err(SecretRefError::BadPath)?;
+                part.map(|part| Self::File(path, part)).ok_or(SecretRefError::BadPart)
+            }
             "command" => {
                 let words: Vec<String> = rest.split(' ').map(str::to_owned).collect();
                 let bad = |word: &String| word.is_empty() || word.chars().any(char::is_control);
@@ -91,7 +103,7 @@ impl fmt::Display for SecretRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Env(name) => write!(f, "env:{name}"),
-            Self::File(path) => write!(f, "file:{path}"),
+            Self::File(path, part) => write!(f, "file:{path}{part}"),
             Self::Command(words) => write!(f, "command:{}", words.join(" ")),
             Self::Login(login) => write!(f, "login:{login}"),
         }
@@ -117,9 +129,15 @@ mod tests {
 
     #[test]
     fn references_print_as_they_were_written() {
-        for text in
-            ["env:GITHUB_TOKEN", "file:/home/u/.token", "command:pass show api", "login:claude"]
-        {
+        for text in [
+            "env:GITHUB_TOKEN",
+            "file:/home/u/.token",
+            "file:/home/u/.token#L2",
+            "file:/home/u/auth.json#/tokens/a~1b#c/",
+            "file:/home/u/auth.json#/",
+            "command:pass show api",
+            "login:claude",
+        ] {
             assert_eq!(text.parse::<SecretRef>().expect(text).to_string(), text);
         }
     }
@@ -135,6 +153,10 @@ mod tests {
             assert_eq!(refused(text), E::BadVariable, "{text:?}");
         }
         assert!(matches!(refused("file:relative"), E::BadPath(_)));
+        for part in ["", "#", "L", "L0", "L01", "L+1", "L4294967296", "token", "/~2", "/a~", "/a\n"]
+        {
+            assert_eq!(refused(&format!("file:/a#{part}")), E::BadPart, "{part:?}");
+        }
         for text in ["command:", "command:a  b", "command:a\nb"] {
             assert_eq!(refused(text), E::BadCommand, "{text:?}");
         }

@@ -1,0 +1,234 @@
+use std::borrow::Cow;
+
+use data_encoding::{BASE64, BASE64URL, HEXLOWER, HEXUPPER};
+use proptest::prelude::*;
+
+use super::Redactor;
+use crate::secret::Secret;
+
+fn redactor(secrets: &[&[u8]]) -> Redactor {
+    let secrets: Vec<Secret> = secrets.iter().map(|secret| Secret::new(secret.to_vec())).collect();
+    Redactor::new(&secrets).expect("a redactor")
+}
+
+fn in_parts(redactor: &Redactor, bytes: &[u8], parts: &[usize]) -> (Vec<u8>, u64) {
+    let mut stream = redactor.stream();
+    let (mut clean, mut rest) = (Vec::new(), bytes);
+    for part in parts.iter().cycle() {
+        let (now, later) = rest.split_at((*part).min(rest.len()));
+        clean.extend(stream.push(now));
+        rest = later;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    clean.extend(stream.finish());
+    (clean, stream.found())
+}
+
+fn clean(secrets: &[&[u8]], text: &[u8]) -> String {
+    String::from_utf8_lossy(&redactor(secrets).redact(text)).into_owned()
+}
+
+#[test]
+fn a_secret_is_covered_and_nothing_else() {
+    assert_eq!(
+        clean(&[b"canary-0123"], b"a canary-0123 b canary-012"),
+        "a *********** b canary-012"
+    );
+    assert_eq!(clean(&[b"aXa"], b"aXaXa aXa"), "***** ***");
+    assert_eq!(clean(&[b"abc", b"bcdefgh"], b"abcdefg abcdefgh"), "***defg ********");
+    let untouched = redactor(&[b"canary-0123", b""]);
+    assert!(matches!(untouched.redact(b"no such thing"), Cow::Borrowed(_)));
+    assert!(matches!(redactor(&[]).redact(b"canary"), Cow::Borrowed(b"canary")));
+}
+
+#[test]
+fn each_form_is_covered() {
+    let secret = b"sk-\"top\\/\xc3\xa9~+?";
+    for form in [
+        r#"sk-\"top\\/é~+?"#,
+        r#"sk-\u0022top\\\/\u00e9~\u002B?"#,
+        r"\u0073k-\u0022top\\\/\u00E9~+\u003f",
+        "sk-%22top%5C%2F%C3%A9~%2B%3F",
+        "sk-%22top%5c/%c3%a9%7e+?",
+        "736b2d22746f705c2fc3a97e2b3f",
+        "736B2D22746F705C2FC3A97E2B3F",
+    ] {
+        let text = format!("[{form}] {{{form}}}");
+        let stars = "*".repeat(form.len());
+        assert_eq!(clean(&[secret], text.as_bytes()), format!("[{stars}] {{{stars}}}"), "{form}");
+    }
+}
+
+#[test]
+fn basic_credentials_are_covered_but_for_what_the_user_name_decides_too() {
+    // The seventh character holds the last bits of `user:`, the last one the secret's with padding.
+    let text = BASE64.encode(b"user:canary-0123456789");
+    assert_eq!(clean(&[b"canary-0123456789"], text.as_bytes()), "dXNlcjp**********************Q==");
+    let text = text.replace('=', "%3D").replace('Y', "%59");
+    let clean = clean(&[b"canary-0123456789"], text.as_bytes());
+    assert!(clean.starts_with("dXNlcjp***") && clean.ends_with("***Q%3D%3D"), "{clean}");
+}
+
+#[test]
+fn of_a_short_secret_only_the_secret_itself_is_covered() {
+    assert_eq!(
+        clean(&[b"seven77"], b"seven77 %73even77 736576656e3737"),
+        "******* %73even77 736576656e3737"
+    );
+    assert_eq!(clean(&[b"eight888"], b"%65ight888"), "**********");
+}
+
+#[test]
+fn what_begins_no_secret_goes_out_at_once() {
+    let mut stream = redactor(&[b"canary-0123", b"%2Fxyzxyz"]).stream();
+    for event in
+        [&b"data: {\"a\\n\": \"caned 100%\"}\n\n"[..], b"data: can\n\n", b"%20 \\u00", b"zz"]
+    {
+        let out = stream.push(event);
+        if event.ends_with(b"\\u00") {
+            assert_eq!(out, b"%20 ");
+        } else if event == b"zz" {
+            assert_eq!(out, b"\\u00zz");
+        } else {
+            assert_eq!(out, event);
+        }
+    }
+    assert_eq!(stream.push(b"data: can"), b"data: ");
+    assert_eq!(stream.push(b"ary-0123\n\n"), b"***********\n\n");
+    assert_eq!((stream.found(), stream.finish()), (1, Vec::new()));
+}
+
+#[test]
+fn bytes_before_an_escape_are_held_until_it_is_known() {
+    let mut stream = redactor(&[b"canary-0123"]).stream();
+    let mut out = Vec::new();
+    for byte in b"can%61ry\\u002d0123 can%6" {
+        out.extend(stream.push(&[*byte]));
+    }
+    assert_eq!(out, b"can%61ry\\u002d0123 ");
+    let mut stream = redactor(&[b"canary-0123"]).stream();
+    let mut out = Vec::new();
+    for byte in b"can%61ry-0%3123 can%6" {
+        out.extend(stream.push(&[*byte]));
+    }
+    assert_eq!(out, b"*************** ");
+    out.extend(stream.finish());
+    assert_eq!(out, b"*************** can%6");
+}
+
+/// A secret as one of its forms, by choices.
+fn form(secret: &[u8], kind: usize, choices: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let choice = |at: usize| choices[at % choices.len()];
+    match kind {
+        0 => out.extend(secret),
+        1 => out.extend(HEXLOWER.encode(secret).bytes()),
+        2 => out.extend(HEXUPPER.encode(secret).bytes()),
+        3 => {
+            for (at, byte) in secret.iter().enumerate() {
+                match choice(at) % 3 {
+                    0 if *byte != b'%' => out.push(*byte),
+                    1 => out.extend(format!("%{byte:02x}").bytes()),
+                    _ => out.extend(format!("%{byte:02X}").bytes()),
+                }
+            }
+        }
+        _ => {
+            for (at, byte) in secret.iter().enumerate() {
+                match (choice(at) % 3, byte) {
+                    (0, b'"' | b'\\' | b'/') => out.extend([b'\\', *byte]),
+                    (0, byte) => out.push(*byte),
+                    (1, _) => out.extend(format!("\\u{byte:04x}").bytes()),
+                    _ => out.extend(format!("\\u{byte:04X}").bytes()),
+                }
+            }
+        }
+    }
+    out
+}
+
+fn visible() -> impl Strategy<Value = Vec<u8>> {
+    proptest::collection::vec(0x21..0x7f_u8, 8..40)
+}
+
+fn surrounding() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        proptest::collection::vec(any::<u8>(), 0..12),
+        "[%\\\\u0-9a-f ]{0,12}".prop_map(String::into_bytes),
+    ]
+}
+
+/// Of a small alphabet, so that forms overlap and begin in each other.
+fn tangled() -> impl Strategy<Value = Vec<u8>> {
+    "[a%41\\\\u0]{1,12}".prop_map(String::into_bytes)
+}
+
+proptest! {
+    #[test]
+    fn no_form_of_a_secret_remains_and_the_rest_does(
+        secret in visible(),
+        kind in 0..5_usize,
+        choices in proptest::collection::vec(any::<u8>(), 1..8),
+        around in (surrounding(), surrounding()),
+        parts in proptest::collection::vec(1..30_usize, 1..5),
+    ) {
+        let (form, (mut before, after)) = (form(&secret, kind, &choices), around);
+        // An escape that begins before would take the form's first bytes for its own.
+        if before.iter().rev().take(5).any(|byte| b"%\\".contains(byte)) {
+            before.extend(b"-----");
+        }
+        let text = [&before[..], &form, &after].concat();
+        let redactor = redactor(&[&secret]);
+        let whole = redactor.redact(&text);
+        prop_assert_eq!(whole.len(), text.len());
+        let at = before.len();
+        prop_assert!(whole[at..at + form.len()].iter().all(|byte| *byte == b'*'));
+        let (streamed, found) = in_parts(&redactor, &text, &parts);
+        prop_assert_eq!(&streamed[..], &whole[..]);
+        prop_assert!(found >= 1);
+    }
+
+    #[test]
+    fn base64_at_each_place_is_covered(
+        secret in visible(),
+        around in (surrounding(), surrounding()),
+        url in any::<bool>(),
+        parts in proptest::collection::vec(1..30_usize, 1..5),
+    ) {
+        let base64 = if url { BASE64URL } else { BASE64 };
+        let text = base64.encode(&[&around.0[..], &secret, &around.1].concat()).into_bytes();
+        let (first, last) = ((8 * around.0.len()).div_ceil(6), 8 * (around.0.len() + secret.len()) / 6);
+        let redactor = redactor(&[&secret]);
+        let whole = redactor.redact(&text);
+        prop_assert!(whole[first..last].iter().all(|byte| *byte == b'*'));
+        prop_assert_eq!(in_parts(&redactor, &text, &parts).0, whole.into_owned());
+    }
+
+    #[test]
+    fn parts_are_redacted_as_the_whole(
+        secrets in proptest::collection::vec(tangled(), 1..5),
+        text in proptest::collection::vec(tangled(), 0..30),
+        parts in proptest::collection::vec(1..9_usize, 1..5),
+    ) {
+        let secrets: Vec<&[u8]> = secrets.iter().map(Vec::as_slice).collect();
+        let (redactor, text) = (redactor(&secrets), text.concat());
+        let whole = redactor.redact(&text);
+        prop_assert_eq!(whole.len(), text.len());
+        for secret in secrets {
+            prop_assert!(!whole.windows(secret.len()).any(|window| window == secret));
+        }
+        let (streamed, found) = in_parts(&redactor, &text, &parts);
+        prop_assert_eq!(&streamed[..], &whole[..]);
+        prop_assert_eq!(found, in_parts(&redactor, &text, &[usize::MAX]).1);
+        prop_assert_eq!(found == 0, matches!(whole, Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn text_without_a_secret_is_the_same(text in proptest::collection::vec(0..0x7f_u8, 0..300)) {
+        let secrets = redactor(&[b"\xffnever in ASCII", b"short\xff"]);
+        prop_assert!(matches!(secrets.redact(&text), Cow::Borrowed(_)));
+        prop_assert_eq!(in_parts(&secrets, &text, &[7]), (text, 0));
+    }
+}
