@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ pub struct Diverted {
 /// Which services are diverted, and to whom.
 #[derive(Clone)]
 pub(crate) struct Diversion {
-    services: BTreeSet<(HostName, u16)>,
+    services: Arc<BTreeSet<(HostName, u16)>>,
     to: Arc<dyn Divert>,
 }
 
@@ -47,7 +48,7 @@ impl fmt::Debug for Diversion {
 
 impl Diversion {
     pub(crate) fn new(services: BTreeSet<(HostName, u16)>, to: Arc<dyn Divert>) -> Self {
-        Self { services, to }
+        Self { services: Arc::new(services), to }
     }
 
     /// Whether a flow that is allowed on this basis may turn out to be one for the diversion.
@@ -62,6 +63,17 @@ impl Diversion {
     /// Whether flows to this service are diverted.
     pub(crate) fn concerns(&self, name: &HostName, port: u16) -> bool {
         self.services.iter().any(|(service, own)| service == name && *own == port)
+    }
+
+    /// The address that the box is given for a service: nobody connects there, so it needs not be
+    /// one that the box may know, and is shared with no other name. Of the range for benchmarks of
+    /// routers (RFC 2544), which leads nowhere.
+    pub(crate) fn stand_in(&self, name: &HostName) -> Option<IpAddr> {
+        let mut hosts: Vec<&HostName> = self.services.iter().map(|(host, _)| host).collect();
+        hosts.dedup();
+        let place = hosts.iter().position(|host| *host == name)?;
+        let last = u8::try_from(place + 1).ok()?;
+        Some(Ipv4Addr::new(198, 18, 0, last).into())
     }
 
     pub(crate) fn take(&self, flow: Diverted) {

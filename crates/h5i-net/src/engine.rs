@@ -188,6 +188,8 @@ impl Engine {
                     done.send(Ok(())).ok();
                 }
                 Command::Divert(diversion, done) => {
+                    self.table.divert(diversion.clone());
+                    self.resolver.forget();
                     self.relay.divert(diversion);
                     done.send(Ok(())).ok();
                 }
