@@ -64,6 +64,17 @@ pub(crate) enum Bytes {
     Encoded(Encoded),
 }
 
+impl Bytes {
+    /// The text; bytes that are none are a failure.
+    #[allow(dead_code, reason = "some test binaries compare with a whole value")]
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            Self::Encoded(encoded) => panic!("no text: {}", encoded.b64),
+        }
+    }
+}
+
 #[derive(Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Encoded {
