@@ -4,7 +4,7 @@ use h5i_broker::{End, Event, Way};
 use h5i_policy::Bytes;
 
 use crate::server::{CANARY, RENEWED};
-use crate::world::{RUN, WAYS, World};
+use crate::world::{Key, RUN, WAYS, World};
 
 pub(crate) fn each() {
     for way in WAYS {
@@ -69,7 +69,7 @@ pub(crate) fn renewed() {
     let large = format!("content-length: 100000\r\n\r\n{}", "x".repeat(100_000));
     for way in WAYS {
         for (body, expected) in [(&small, "5"), (&chunked, "5"), (&large, "who?")] {
-            let world = World::with(|make| make.renewable = true);
+            let world = World::with(|make| make.key = Key::Renewable);
             let mut connection = world.connect(way);
             let head = world.text(way, "POST /login", "");
             connection.send(head.strip_suffix("\r\n").unwrap());
@@ -94,7 +94,7 @@ pub(crate) fn renewed() {
 
 pub(crate) fn missing() {
     for way in WAYS {
-        let world = World::with(|make| make.missing = true);
+        let world = World::with(|make| make.key = Key::Missing);
         let answer = world.ask(way, "GET /ok", "");
         assert_eq!((answer.status, answer.refused()), (502, Some("no-credential")));
         assert!(world.server.seen().is_empty());
@@ -102,7 +102,7 @@ pub(crate) fn missing() {
     }
     // A grant that names a secret for which there is nobody to ask.
     let world = World::with(|make| {
-        make.secret = false;
+        make.key = Key::None;
         make.grant.secret = Some("env:KEY".parse().unwrap());
     });
     assert_eq!(world.ask(Way::Reverse, "GET /ok", "").refused(), Some("no-credential"));
