@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::header::CONTENT_ENCODING;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use http::{HeaderMap, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::time::{Instant, timeout};
@@ -169,7 +169,13 @@ async fn attempt(
         finish.end = Some(End::Service);
         return Err(Refused::new(Refusal::because(Denial::BadAnswer, why), run));
     }
+    // Without a body its size is no framing, but what was asked for.
+    let size = match asked.method.as_str() {
+        "HEAD" => headers::size(&parts.headers),
+        _ => None,
+    };
     headers::incoming(&mut parts.headers, scrubber.is_some());
+    parts.headers.extend(size.map(|size| (CONTENT_LENGTH, size)));
     if let Some(scrubber) = &mut scrubber {
         scrubber.headers(&mut parts.headers);
         finish.scrubbed = scrubber.found();
@@ -272,7 +278,7 @@ impl Sending<'_> {
         credential: Option<Added>,
         progress: &Progress,
     ) -> Result<(Response<Incoming>, Option<Added>), Failed> {
-        let response = self.send(first, headers, credential.as_ref()).await?;
+        let response = self.send(first, headers, credential.as_ref(), progress).await?;
         let Some(used) = &credential else { return Ok((response, None)) };
         if response.status() != StatusCode::UNAUTHORIZED {
             return Ok((response, credential));
@@ -282,7 +288,7 @@ impl Sending<'_> {
             return Ok((response, credential));
         };
         drop(response);
-        let response = self.send(Outgoing::Again(again), headers, Some(&other)).await?;
+        let response = self.send(Outgoing::Again(again), headers, Some(&other), progress).await?;
         Ok((response, Some(other)))
     }
 
@@ -291,6 +297,7 @@ impl Sending<'_> {
         body: Outgoing,
         headers: &HeaderMap,
         added: Option<&Added>,
+        progress: &Progress,
     ) -> Result<Response<Incoming>, Failed> {
         let grant = &self.origin.served.grant;
         let port = if grant.port == 443 { String::new() } else { format!(":{}", grant.port) };
@@ -300,10 +307,17 @@ impl Sending<'_> {
         let built = Request::builder().method(self.asked).uri(uri).body(body);
         let mut request = built.map_err(|_no_uri| Failed::Refused(Denial::Malformed.into()))?;
         *request.headers_mut() = sent;
-        let client = self.origin.served.upstream.client();
-        match timeout(self.engine.patience.answer, client.request(request)).await {
-            Ok(Ok(response)) => Ok(response),
-            Ok(Err(_)) | Err(_) => Err(Failed::Refused(Denial::Unreachable.into())),
+        let mut answer = self.origin.served.upstream.client().request(request);
+        let mut before = progress.so_far();
+        loop {
+            match timeout(self.engine.patience.answer, &mut answer).await {
+                Ok(Ok(response)) => return Ok(response),
+                Ok(Err(_)) => break,
+                // A body that is still on its way is no silence of the service's.
+                Err(_late) if before != progress.so_far() => before = progress.so_far(),
+                Err(_late) => break,
+            }
         }
+        Err(Failed::Refused(Denial::Unreachable.into()))
     }
 }

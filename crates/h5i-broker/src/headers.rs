@@ -127,6 +127,13 @@ fn append(headers: &mut HeaderMap, name: &HeaderName, member: &str) -> Option<()
     Some(())
 }
 
+/// The size that an answer says, if it says one.
+pub(crate) fn size(headers: &HeaderMap) -> Option<HeaderValue> {
+    let mut sizes = headers.get_all(CONTENT_LENGTH).iter();
+    let size = sizes.next().filter(|size| size.as_bytes().iter().all(u8::is_ascii_digit));
+    if sizes.next().is_none() { size.cloned() } else { None }
+}
+
 /// What comes back to the client.
 pub(crate) fn incoming(headers: &mut HeaderMap, with_secret: bool) {
     hop_by_hop(headers);

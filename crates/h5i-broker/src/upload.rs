@@ -80,6 +80,11 @@ impl Progress {
         self.with(|seen| seen.sent)
     }
 
+    /// How far the body has come: what was sent, and whether that is all.
+    pub(crate) fn so_far(&self) -> (u64, bool) {
+        self.with(|seen| (seen.sent, seen.done))
+    }
+
     /// Why it does not go on, if it does not.
     pub(crate) fn stopped(&self) -> Option<Stopped> {
         self.with(|seen| seen.stopped)

@@ -178,10 +178,11 @@ impl Fields {
         if !is_token(name) {
             return Err(Fault::Malformed("a header's name has a character that names can't have"));
         }
-        let bad = |_| Fault::Malformed("a header's value has a character that values can't have");
         let name = HeaderName::from_bytes(name)
             .map_err(|_bad| Fault::Malformed("a header's name is too long"))?;
-        let value = HeaderValue::from_bytes(value).map_err(|error| bad(error))?;
+        let value = HeaderValue::from_bytes(value).map_err(|_bad| {
+            Fault::Malformed("a header's value has a character that values can't have")
+        })?;
         // Some servers take `_` in a name for `-`.
         if name.as_str().contains('_')
             && FRAMING.contains(&name.as_str().replace('_', "-").as_str())

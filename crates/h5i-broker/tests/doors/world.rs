@@ -72,8 +72,7 @@ impl Peers for Said {
 
 /// The service's credential, as the host would find it.
 pub(crate) struct Kept {
-    pub(crate) renewable: bool,
-    pub(crate) missing: bool,
+    key: Key,
     now: Mutex<&'static str>,
 }
 
@@ -92,7 +91,7 @@ impl Kept {
 
 impl Credentials for Kept {
     fn current(&self) -> Result<Arc<Credential>, CredentialError> {
-        if self.missing {
+        if self.key == Key::Missing {
             let (source_name, why) = ("env:KEY".to_owned(), "it is not set".to_owned());
             return Err(CredentialError::Source { source_name, why });
         }
@@ -100,7 +99,7 @@ impl Credentials for Kept {
     }
 
     fn renewed(&self, _: &Credential) -> Result<Option<Arc<Credential>>, CredentialError> {
-        if !self.renewable {
+        if self.key != Key::Renewable {
             return Ok(None);
         }
         *self.now.lock().unwrap() = RENEWED;
@@ -108,14 +107,24 @@ impl Credentials for Kept {
     }
 }
 
+/// Where the service's credential comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    /// Nowhere: nobody is asked.
+    None,
+    Fixed,
+    /// There is another one after a 401.
+    Renewable,
+    /// Who is asked has none.
+    Missing,
+}
+
 /// What a world is made of.
 pub(crate) struct Make {
     pub(crate) grant: Grant,
     pub(crate) speaks: Speaks,
     pub(crate) patience: Patience,
-    pub(crate) secret: bool,
-    pub(crate) renewable: bool,
-    pub(crate) missing: bool,
+    pub(crate) key: Key,
     pub(crate) trusted: bool,
 }
 
@@ -148,9 +157,7 @@ impl World {
             grant: Grant::to(HostName::new(HOST).unwrap()),
             speaks: Speaks::Http1,
             patience: Patience::default(),
-            secret: true,
-            renewable: false,
-            missing: false,
+            key: Key::Fixed,
             trusted: true,
         };
         make.grant.variables.base_url = ["BASE".to_owned()].into();
@@ -158,13 +165,10 @@ impl World {
         change(&mut make);
         let server = Server::new(HOST, make.speaks);
         make.grant.port = server.address.port();
-        let kept: Arc<dyn Credentials> = Arc::new(Kept {
-            renewable: make.renewable,
-            missing: make.missing,
-            now: Mutex::new(CANARY),
-        });
-        let with =
-            |service: Service| if make.secret { service.with(Arc::clone(&kept)) } else { service };
+        let kept: Arc<dyn Credentials> = Arc::new(Kept { key: make.key, now: Mutex::new(CANARY) });
+        let with = |service: Service| {
+            if make.key != Key::None { service.with(Arc::clone(&kept)) } else { service }
+        };
         let mut setup = Setup::new(vec![
             with(Service::reverse("reverse", make.grant.clone(), socket())),
             with(Service::intercept("intercept", make.grant.clone())),

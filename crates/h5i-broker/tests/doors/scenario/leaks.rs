@@ -3,7 +3,7 @@
 use h5i_broker::{Event, Way};
 
 use crate::server::{CANARY, Speaks};
-use crate::world::{WAYS, World};
+use crate::world::{Key, WAYS, World};
 
 fn holds(text: &str) -> bool {
     // As it is, or in base64 at any place of a longer text.
@@ -64,7 +64,7 @@ pub(crate) fn own_credentials() {
 }
 
 pub(crate) fn no_secret() {
-    let world = World::with(|make| make.secret = false);
+    let world = World::with(|make| make.key = Key::None);
     for way in WAYS {
         let more = "X-Api-Key: mine\r\nCookie: mine\r\nAccept-Encoding: br\r\n";
         assert_eq!(world.ask(way, "GET /ok", more).text(), "ok");
@@ -99,7 +99,7 @@ pub(crate) fn echo() {
         world.log.wait(scrubbed);
     }
     // Where nothing is added, nothing is looked for.
-    let world = World::with(|make| make.secret = false);
+    let world = World::with(|make| make.key = Key::None);
     assert_eq!(world.ask(Way::Reverse, "GET /halves", "").text(), CANARY);
 }
 
@@ -109,6 +109,6 @@ pub(crate) fn packed() {
         let answer = world.ask(way, "GET /gzip", "");
         assert_eq!((answer.status, answer.refused()), (502, Some("bad-answer")));
     }
-    let world = World::with(|make| make.secret = false);
+    let world = World::with(|make| make.key = Key::None);
     assert_eq!(world.ask(Way::Reverse, "GET /gzip", "").header("content-encoding"), Some("gzip"));
 }

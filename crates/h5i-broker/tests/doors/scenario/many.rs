@@ -63,7 +63,7 @@ pub(crate) fn slow() {
         make.patience.body = Duration::from_millis(300);
         make.patience.keep = Duration::from_millis(300);
         make.patience.stream = Duration::from_millis(300);
-        make.patience.answer = Duration::from_millis(300);
+        make.patience.answer = Duration::from_millis(900);
     };
     assert_eq!(Patience::default().head, Duration::from_secs(10));
     let world = World::with(patience);
