@@ -24,7 +24,7 @@ impl With {
         };
         let port = service.port;
         stand.user_policy(&format!(
-            "version = 1\n[profile.asks]\nbase = \"default\"\ntier = \"supervised\"\n\
+            "version = 1\n[profile.asks]\ntier = \"supervised\"\n\
              [profile.asks.grant.api]\nhost = \"{host}\"\nport = {port}\nsecret = \"env:API_KEY\"\n\
              header = \"authorization: Bearer {{}}\"\nvia = \"{via}\"\n{names}{more}"
         ));
