@@ -120,6 +120,11 @@ impl Served {
         if target.is_in(&self.grant.paths) { Ok(()) } else { Err(Denial::Path) }
     }
 
+    /// Whether not every request may pass.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.grant.methods != Allowed::Any || self.grant.paths != Allowed::Any
+    }
+
     /// Whether the grant lists the program. One that is not known is none.
     pub(crate) fn lists_program(&self, program: Option<&Program>) -> bool {
         use std::os::unix::ffi::OsStrExt;
