@@ -11,6 +11,7 @@ use tokio::task::spawn_blocking;
 
 use crate::authority::Authority;
 use crate::event::{Denial, End, Program};
+use crate::exchange::refuse;
 use crate::ledger::{Holding, Ledger};
 use crate::peers::{Holder, Peers};
 use crate::served::Served;
@@ -220,7 +221,10 @@ fn intercept(engine: &Arc<Engine>, diverted: Diverted, open: mpsc::Sender<()>) {
     tokio::spawn(async move {
         match origin.served.connection() {
             Some(_place) => tls::serve(&engine, &origin, wire).await,
-            None => wire.break_off(),
+            None => {
+                refuse(&engine, &origin, Denial::AtOnce.into(), None, None).await;
+                wire.break_off();
+            }
         }
         drop(open);
     });

@@ -46,11 +46,13 @@ fn cut(text: &str) -> String {
 struct Refused {
     refusal: Refusal,
     run: Option<u64>,
+    /// The client is gone: nobody asked for what was not allowed.
+    gone: bool,
 }
 
 impl Refused {
     fn new(refusal: impl Into<Refusal>, run: Option<u64>) -> Self {
-        Self { refusal: refusal.into(), run }
+        Self { refusal: refusal.into(), run, gone: false }
     }
 }
 
@@ -71,7 +73,8 @@ pub(crate) async fn exchange(
     let told = asked.told();
     match attempt(engine, origin, asked).await {
         Ok(response) => response,
-        Err(Refused { refusal, run }) => refuse(engine, origin, refusal, run, Some(told)).await,
+        Err(Refused { refusal, gone: true, .. }) => own_words(origin, refusal),
+        Err(Refused { refusal, run, .. }) => refuse(engine, origin, refusal, run, Some(told)).await,
     }
 }
 
@@ -91,6 +94,10 @@ pub(crate) async fn refuse(
         request,
         denial: refusal.denial,
     });
+    own_words(origin, refusal)
+}
+
+fn own_words(origin: &Origin, refusal: Refusal) -> Response<Answer> {
     refusal.response(&origin.served.name).map(|body| Answer::Own(Some(body)))
 }
 
@@ -160,8 +167,10 @@ async fn attempt(
                 refusal
             }
         };
-        Refused::new(refusal, run)
+        let gone = progress.stopped() == Some(Stopped::Gone);
+        Refused { refusal, run, gone }
     })?;
+    progress.forget();
     finish.status = Some(response.status().as_u16());
     let (mut parts, body) = response.into_parts();
     let mut scrubber = credential.map(|added| Scrubber::new(added.redactor));
@@ -247,6 +256,10 @@ async fn admit(
         return Err(refused(Denial::Program));
     }
     served.lists(&asked.method, &asked.target).map_err(refused)?;
+    if served.is_limited() && headers::overrides(&asked.headers) {
+        let why = "it has a header by which some services take another method or path";
+        return Err(Refused::new(Refusal::because(Denial::Malformed, why), run));
+    }
     let place = served.begin().ok_or_else(|| refused(Denial::AtOnce))?;
     let credential = served.credential().await.map_err(|refusal| Refused::new(refusal, run))?;
     // It may have ended while the credential was looked up.

@@ -144,7 +144,7 @@ async fn answer(
             let refusal = Refusal::because(Denial::Malformed, early);
             let refused = refuse(engine, origin, refusal, None, None).await;
             match write(output, refused, false, Close::Yes).await {
-                Written::Whole => Next::Close(client.reader()),
+                Written::Whole => Next::Close(client.reader().map(|(reader, _)| reader)),
                 Written::Cut => Next::Reset,
             }
         }
@@ -177,7 +177,7 @@ async fn finish(
     };
     match (written, client.reader()) {
         (Written::Cut, _) => Next::Reset,
-        (Written::Whole, Some(reader)) if close == Close::No => Next::Request(reader),
-        (Written::Whole, reader) => Next::Close(reader),
+        (Written::Whole, Some((reader, true))) if close == Close::No => Next::Request(reader),
+        (Written::Whole, reader) => Next::Close(reader.map(|(reader, _)| reader)),
     }
 }

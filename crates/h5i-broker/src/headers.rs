@@ -3,12 +3,13 @@
 use data_encoding::BASE64;
 use h5i_policy::HeaderTemplate;
 use http::header::{
-    ACCEPT_ENCODING, ALT_SVC, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, SET_COOKIE, TE,
-    TRAILER, TRANSFER_ENCODING, UPGRADE,
+    ACCEPT_ENCODING, ALT_SVC, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, IF_RANGE, RANGE,
+    SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::credential::Credential;
+use crate::refusal::REFUSED;
 use crate::token::TokenDigest;
 
 /// Headers by which a client could show a credential of its own.
@@ -46,6 +47,21 @@ fn remove(headers: &mut HeaderMap, names: &[&str]) {
     for name in present {
         headers.remove(name);
     }
+}
+
+/// Headers that some services and the servers before them take instead of the method or the path
+/// of the request line.
+const OVERRIDES: &[&str] = &[
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+    "x-original-url",
+    "x-rewrite-url",
+];
+
+/// Whether a request says that it means another one.
+pub(crate) fn overrides(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| OVERRIDES.contains(&name.as_str().replace('_', "-").as_str()))
 }
 
 /// The tokens that a client shows, each with the header it is in.
@@ -101,6 +117,9 @@ pub(crate) fn outgoing(
     remove(&mut headers, CREDENTIALS);
     // An answer that is packed could not be looked through for the secret.
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    // Nor one of which only a part comes.
+    headers.remove(RANGE);
+    headers.remove(IF_RANGE);
     for (name, value) in &credential.headers {
         remove(&mut headers, &[name]);
         let mut value = HeaderValue::from_bytes(value.expose()).ok()?;
@@ -139,6 +158,7 @@ pub(crate) fn incoming(headers: &mut HeaderMap, with_secret: bool) {
     hop_by_hop(headers);
     headers.remove(CONTENT_LENGTH);
     headers.remove(ALT_SVC);
+    headers.remove(REFUSED);
     if with_secret {
         // A session of the host's account is a credential.
         headers.remove(SET_COOKIE);

@@ -119,16 +119,8 @@ impl Ledger {
         let places = self.chosen(&issue.which)?;
         let mut variables = Vec::new();
         let mut given = Vec::new();
-        {
-            let books = self.books();
-            if books.suspended {
-                return Err(IssueError::Suspended);
-            }
-            if let Some(place) = places.iter().find(|place| books.revoked.contains(place)) {
-                return Err(IssueError::Revoked { name: self.name(*place).to_owned() });
-            }
-        }
-        for place in places {
+        self.may_issue(&self.books(), &places)?;
+        for &place in &places {
             let Some(entry) = self.entries.get(place) else { continue };
             let mut token = None;
             if let Some(base_url) = &entry.base_url {
@@ -154,9 +146,8 @@ impl Ledger {
             told.map_err(|_closed: SinkClosed| IssueError::Ended)?;
         }
         let mut books = self.books();
-        if books.suspended {
-            return Err(IssueError::Suspended);
-        }
+        // It may have changed meanwhile.
+        self.may_issue(&books, &places)?;
         for held in given {
             books.take(held, &self.fresh);
         }
@@ -166,6 +157,16 @@ impl Ledger {
             return Err(IssueError::Ended);
         }
         Ok(variables)
+    }
+
+    fn may_issue(&self, books: &Books, places: &[usize]) -> Result<(), IssueError> {
+        if books.suspended {
+            return Err(IssueError::Suspended);
+        }
+        match places.iter().find(|place| books.revoked.contains(place)) {
+            Some(place) => Err(IssueError::Revoked { name: self.name(*place).to_owned() }),
+            None => Ok(()),
+        }
     }
 
     fn chosen(&self, which: &Which) -> Result<Vec<usize>, IssueError> {

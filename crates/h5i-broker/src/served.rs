@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use h5i_policy::{Allowed, Grant, Method};
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use crate::answer::Place;
 use crate::credential::{Credential, CredentialError, Credentials};
@@ -25,13 +27,17 @@ pub(crate) struct Served {
     pub(crate) credentials: Option<Arc<dyn Credentials>>,
     /// What was added last. Whoever asks for a grant's credential holds it, so that a source that
     /// blocks takes one thread and keeps only its own grant waiting.
-    last: Mutex<Option<Added>>,
+    last: Mutex<Option<(Added, Instant)>>,
     pub(crate) upstream: Upstream,
     /// How a request may call the service, in lower case.
     authorities: Vec<String>,
     connections: Arc<AtomicUsize>,
     under_way: Arc<AtomicUsize>,
 }
+
+/// How long a credential is taken for the one of now. Below what a person or another program could
+/// tell apart, and much longer than the way to the source and back.
+const FRESH: Duration = Duration::from_millis(100);
 
 /// A credential, with what finds it in an answer.
 #[derive(Clone)]
@@ -120,6 +126,11 @@ impl Served {
         if target.is_in(&self.grant.paths) { Ok(()) } else { Err(Denial::Path) }
     }
 
+    /// Whether not every request may pass.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.grant.methods != Allowed::Any || self.grant.paths != Allowed::Any
+    }
+
     /// Whether the grant lists the program. One that is not known is none.
     pub(crate) fn lists_program(&self, program: Option<&Program>) -> bool {
         use std::os::unix::ffi::OsStrExt;
@@ -145,6 +156,11 @@ impl Served {
         }
         let none = Refusal::from(Denial::NoCredential);
         let credentials = self.credentials.as_ref().ok_or(none)?;
+        if let Some((added, asked)) = &*self.last.lock().await
+            && asked.elapsed() < FRESH
+        {
+            return Ok(Some(added.clone()));
+        }
         let ask = |credentials: &dyn Credentials| credentials.current().map(Some);
         self.ask(credentials, ask).await.map(Some).ok_or(none)
     }
@@ -164,7 +180,8 @@ impl Served {
         + 'static,
     ) -> Option<Added> {
         let mut last = self.last.lock().await;
-        let (credentials, before) = (Arc::clone(credentials), last.clone());
+        let before = last.take().map(|(added, _)| added);
+        let credentials = Arc::clone(credentials);
         let asked = tokio::task::spawn_blocking(move || {
             let credential = ask(credentials.as_ref()).ok()??;
             match before {
@@ -173,7 +190,7 @@ impl Served {
             }
         });
         let added = asked.await.ok()??;
-        *last = Some(added.clone());
+        *last = Some((added.clone(), Instant::now()));
         Some(added)
     }
 

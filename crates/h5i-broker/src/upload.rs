@@ -95,6 +95,11 @@ impl Progress {
         self.with(|seen| if seen.done { seen.kept.clone() } else { None })
     }
 
+    /// The body will not be sent again.
+    pub(crate) fn forget(&self) {
+        self.with(|seen| seen.kept = None);
+    }
+
     fn passed(&self, bytes: &Bytes) {
         self.with(|seen| {
             seen.sent += u64::try_from(bytes.len()).unwrap_or(u64::MAX);

@@ -102,9 +102,17 @@ pub(crate) enum ClientFault {
 
 /// The client, while its request is under way. The reading side comes here when the body has ended.
 pub(crate) struct Client {
-    reader: Option<Reader>,
-    back: oneshot::Receiver<Reader>,
+    reader: Option<Back>,
+    back: oneshot::Receiver<Back>,
     waits: Option<oneshot::Receiver<()>>,
+}
+
+/// The reading side, when nobody reads a body any more.
+enum Back {
+    /// At the end of the body.
+    AtEnd(Reader),
+    /// Within it.
+    Within(Reader),
 }
 
 impl Client {
@@ -123,9 +131,12 @@ impl Client {
         }
     }
 
-    /// The reading side, if the whole body was read.
-    pub(crate) fn reader(mut self) -> Option<Reader> {
-        self.reader.take().or_else(|| self.back.try_recv().ok())
+    /// The reading side, and whether the whole body was read.
+    pub(crate) fn reader(mut self) -> Option<(Reader, bool)> {
+        match self.reader.take().or_else(|| self.back.try_recv().ok())? {
+            Back::AtEnd(reader) => Some((reader, true)),
+            Back::Within(reader) => Some((reader, false)),
+        }
     }
 }
 
@@ -137,15 +148,17 @@ pub(crate) enum Act {
     Wanted,
 }
 
-async fn fault(reader: &mut Option<Reader>, back: &mut oneshot::Receiver<Reader>) -> ClientFault {
-    let reader = match reader {
-        Some(reader) => reader,
-        None => match back.await {
-            Ok(came) => reader.insert(came),
+async fn fault(reader: &mut Option<Back>, back: &mut oneshot::Receiver<Back>) -> ClientFault {
+    if reader.is_none() {
+        match back.await {
+            Ok(came) => *reader = Some(came),
             Err(_dropped) => return std::future::pending().await,
-        },
-    };
-    reader.fault().await
+        }
+    }
+    match reader {
+        Some(Back::AtEnd(reader)) => reader.fault().await,
+        Some(Back::Within(_)) | None => std::future::pending().await,
+    }
 }
 
 async fn wanted(waits: &mut Option<oneshot::Receiver<()>>) {
@@ -161,12 +174,21 @@ async fn wanted(waits: &mut Option<oneshot::Receiver<()>>) {
 pub(crate) struct Body {
     reader: Option<Reader>,
     decoder: Decoder,
-    back: Option<oneshot::Sender<Reader>>,
+    back: Option<oneshot::Sender<Back>>,
     wanted: Option<oneshot::Sender<()>>,
     patience: Duration,
     /// When the client's silence has been too long.
     late: Option<Pin<Box<Sleep>>>,
     left: Option<u64>,
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        if let (Some(back), Some(reader)) = (self.back.take(), self.reader.take()) {
+            // Nobody wants it when the connection has ended.
+            back.send(Back::Within(reader)).ok();
+        }
+    }
 }
 
 /// Why a body does not go on.
@@ -204,7 +226,7 @@ impl Body {
             && let (Some(back), Some(reader)) = (self.back.take(), self.reader.take())
         {
             // Nobody wants it when the connection has ended.
-            back.send(reader).ok();
+            back.send(Back::AtEnd(reader)).ok();
         }
     }
 

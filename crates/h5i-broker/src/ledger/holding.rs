@@ -100,15 +100,21 @@ impl Holding {
     /// Ends it, and with it everything that is open. Says whether that is news.
     pub(crate) fn end(&self, end: End) -> bool {
         self.life.send_if_modified(|life| {
-            let news = life.end.is_none();
-            life.end.get_or_insert(end);
+            let news = matches!(life.end, None | Some(End::Suspended));
+            if news {
+                life.end = Some(end);
+            }
             news
         })
     }
 
     /// Cuts what is open, and lets nothing begin until [`Holding::resume`].
-    pub(crate) fn suspend(&self) -> bool {
-        self.end(End::Suspended)
+    pub(crate) fn suspend(&self) {
+        self.life.send_if_modified(|life| {
+            let lived = life.end.is_none();
+            life.end.get_or_insert(End::Suspended);
+            lived
+        });
     }
 
     /// Takes a suspension back, and nothing else.

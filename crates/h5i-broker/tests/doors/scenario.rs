@@ -44,6 +44,7 @@ pub(crate) const ALL: &[(&str, &str, fn())] = &[
     ("G9", "an event comes before the next is sent", carried::events),
     ("G9", "100 MB each way, in bounded memory", carried::bulk),
     ("G9", "an answer that breaks off does not look whole", carried::broken_off),
+    ("G9", "who is refused while it sends reads why", carried::refused_early),
     ("G9", "a client that waits to be told to go on is told", carried::expect),
     ("G9", "1,000 idle streams", many::idle),
     ("G9", "a client that dribbles is closed", many::slow),

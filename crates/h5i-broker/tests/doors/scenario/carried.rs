@@ -78,6 +78,21 @@ pub(crate) fn broken_off() {
     });
 }
 
+/// Who is refused in the middle of what it sends comes to read why.
+pub(crate) fn refused_early() {
+    let world = World::new();
+    for way in WAYS {
+        let mut connection = world.connect(way);
+        connection.send(world.text(way, "BREW /count", "content-length: 200000\r\n"));
+        connection.send(vec![b'x'; 200_000]);
+        let answer = connection.answer().unwrap();
+        assert!(answer.whole && answer.refused() == Some("method"), "{answer:?}");
+        // And no byte of it is taken for another request.
+        assert!(connection.is_closed());
+    }
+    assert!(world.server.seen().is_empty());
+}
+
 pub(crate) fn expect() {
     let world = World::new();
     for way in WAYS {

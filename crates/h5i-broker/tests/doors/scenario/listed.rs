@@ -49,6 +49,17 @@ pub(crate) fn paths() {
         assert!(sent("GET /repos/acme/site/x HTTP/1.1") && !sent("GET /repos/acme/%73ite"));
         assert!(sent("GET /repos/acme/site/a%20b?x=../.. HTTP/1.1"));
     }
+    // What would be another request behind the rules.
+    for header in
+        ["X-HTTP-Method-Override: DELETE", "x_http_method: PUT", "X-Original-URL: /secret"]
+    {
+        for way in WAYS {
+            let answer = world.ask(way, "GET /ok", &format!("{header}\r\n"));
+            assert_eq!(answer.refused(), Some("malformed"), "{header}");
+        }
+    }
+    let all = World::new();
+    assert_eq!(all.ask(WAYS[0], "GET /ok", "X-HTTP-Method-Override: DELETE\r\n").status, 200);
     let refused = world.refused(Denial::Path);
     assert!(matches!(refused, Event::Refused { request: Some(text), .. } if text == "GET /"));
 }
