@@ -4,6 +4,7 @@
 
 mod credential;
 mod event;
+pub mod home;
 mod json_spans;
 mod login;
 mod redact;
