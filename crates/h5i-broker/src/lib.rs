@@ -13,6 +13,7 @@ mod exchange;
 mod h1;
 mod h2;
 mod headers;
+pub mod home;
 mod issue;
 mod json_spans;
 mod ledger;
