@@ -6,6 +6,7 @@ mod answer;
 mod authority;
 mod broker;
 mod credential;
+mod endpoint;
 mod engine;
 mod error;
 mod event;
@@ -37,6 +38,7 @@ mod wire;
 
 pub use broker::Broker;
 pub use credential::{Credential, CredentialError, Credentials};
+pub use endpoint::HostEndpoint;
 pub use engine::Diverted;
 pub use error::{ChangeError, IssueError, StartError};
 pub use event::{Denial, End, Event, EventSink, NoSink, Program, SinkClosed, Use, Way};

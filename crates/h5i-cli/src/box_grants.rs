@@ -8,7 +8,9 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use h5i_broker::{Broker, HostSources, Issue, IssueError, Service, Setup, StartError};
+use h5i_broker::{
+    Broker, HostEndpoint, HostSources, Issue, IssueError, Service, Setup, StartError,
+};
 use h5i_confine::{Layout, Plan, Session, SocketSlot};
 use h5i_export::GrantChange;
 use h5i_net::{Network, SocketRequest, Sockets, sockets_request};
@@ -70,6 +72,11 @@ impl Mouths {
         let sources = HostSources::new(&home, move |name| {
             surroundings.variable(name).map(std::ffi::OsStr::to_owned)
         });
+        let sources = match HostEndpoint::new() {
+            Ok(endpoint) => sources.endpoint(Arc::new(endpoint)),
+            // Logins that hold are good without.
+            Err(_) => sources,
+        };
         let mut services = Vec::new();
         let mut intercepted = BTreeMap::new();
         for (name, (grant, mouth)) in self.grants {
