@@ -23,9 +23,10 @@ mod head;
 mod reader;
 mod writer;
 
+pub(crate) use chunks::Decoder;
 pub(crate) use head::Fault;
-use head::Head;
 pub(crate) use head::LINES;
+pub(crate) use head::{Head, Scan, parse};
 use reader::{Act, Client, ClientFault, NoHead, Reader};
 pub(crate) use reader::{Body, BodyFault};
 use writer::{Close, Written, write, write_continue};

@@ -11,6 +11,8 @@ mod engine;
 mod error;
 mod event;
 mod exchange;
+#[doc(hidden)]
+pub mod fuzzing;
 mod h1;
 mod h2;
 mod headers;
