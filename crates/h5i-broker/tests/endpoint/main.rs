@@ -1,5 +1,11 @@
 //! The way to a service that renews logins, against one on this host.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    reason = "tests"
+)]
 
 #[allow(dead_code, reason = "the doors use the rest")]
 #[path = "../doors/server.rs"]

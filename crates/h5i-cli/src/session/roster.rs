@@ -69,7 +69,9 @@ impl Roster {
 
     /// The session has grants.
     pub(super) fn has_grants(&self, grants: LiveGrants) {
-        *self.held() = Some(Arc::new(grants));
+        let grants = Arc::new(grants);
+        self.recorder.reactions().suspends(&grants);
+        *self.held() = Some(grants);
     }
 
     /// Its grants, where it has any.

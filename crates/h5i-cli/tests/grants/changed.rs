@@ -116,3 +116,28 @@ fn a_grant_is_listed_with_what_is_left_and_can_be_extended() {
     let gone = with.stand.h5i(&["grant", "extend", "a", "api", "--by", "1h"]);
     assert_ne!(gone.code, 0);
 }
+
+#[test]
+fn a_policy_can_freeze_a_box_whose_grant_is_misused() {
+    let with = With::a_box("localhost", "reverse", LISTED);
+    with.stand.ok(&["box", "rm", "a", "--force"]);
+    let freeze = "react.refused-connect=\"freeze\"";
+    with.ok(&["box", "create", "a", "--profile", "asks", "--set", freeze]);
+    let mut streaming = Streaming::begin(&with);
+    let mut other = with.command();
+    let script = format!("{}; echo went on", ask("/v2/no"));
+    other.args(["box", "run", "a", "--", "sh", "-c", &script]);
+    let other = other.stdout(Stdio::piped()).spawn().unwrap();
+    // Its stream is cut although its programs stand still.
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while with.records(&["grant-use-end"]).is_empty() {
+        assert!(std::time::Instant::now() < end);
+    }
+    with.stand.ok(&["box", "thaw", "a"]);
+    assert_ne!(streaming.line(), "ended 0");
+    assert_eq!(streaming.line(), "401");
+    streaming.rest();
+    let said = other.wait_with_output().unwrap();
+    assert!(String::from_utf8_lossy(&said.stdout).contains("went on"));
+    assert_eq!(with.records(&["reaction"])[0]["reaction"], "freeze");
+}

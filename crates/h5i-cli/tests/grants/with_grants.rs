@@ -11,6 +11,14 @@ use crate::stand::{Said, Stand};
 pub(crate) struct With {
     pub(crate) stand: Stand,
     pub(crate) service: Service,
+    named: Named,
+}
+
+/// Where the service's name is from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Named {
+    Loopback,
+    ByHosts,
 }
 
 impl With {
@@ -28,22 +36,41 @@ impl With {
              [profile.asks.grant.api]\nhost = \"{host}\"\nport = {port}\nsecret = \"env:API_KEY\"\n\
              header = \"authorization: Bearer {{}}\"\nvia = \"{via}\"\n{names}{more}"
         ));
-        let with = Self { stand, service };
+        let named = if host == "localhost" { Named::Loopback } else { Named::ByHosts };
+        let with = Self { stand, service, named };
         with.ok(&["box", "create", "a", "--profile", "asks"]);
         with
     }
 
-    /// h5i with the key in its environment, where `api.test` is this host.
+    /// h5i with the key in its environment; for a box that asks `api.test`, where that is this host.
     pub(crate) fn command(&self) -> Command {
+        let mut command = match self.named {
+            Named::Loopback => self.stand.command(),
+            Named::ByHosts => self.with_names(),
+        };
+        command.env("API_KEY", CANARY);
+        command.env("SSL_CERT_FILE", self.stand.path().join("authority.pem"));
+        command
+    }
+
+    /// h5i with a file of names in a mount namespace of its own; its user stays who it is, and has
+    /// no more rights than before.
+    fn with_names(&self) -> Command {
         let hosts = self.stand.path().join("hosts");
         fs::write(&hosts, "127.0.0.1 localhost api.test\n").unwrap();
         let mut command = self.stand.program("unshare");
-        // A file of names in a mount namespace of its own; the user stays who it is.
-        let names = if crate::stand::is_root() { "-m" } else { "-cm" };
-        let script = format!("mount --bind '{}' /etc/hosts && exec \"$@\"", hosts.display());
-        command.args([names, "sh", "-c", &script, "sh", crate::stand::H5I]);
-        command.env("API_KEY", CANARY);
-        command.env("SSL_CERT_FILE", self.stand.path().join("authority.pem"));
+        let mount = format!("mount --bind '{}' /etc/hosts && exec", hosts.display());
+        if crate::stand::is_root() {
+            command.args(["-m", "sh", "-c", &format!("{mount} \"$@\""), "sh", crate::stand::H5I]);
+        } else {
+            let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+            let back = format!(
+                "{mount} unshare --map-user={} --map-group={} \"$@\"",
+                user.as_raw(),
+                group.as_raw()
+            );
+            command.args(["-rm", "sh", "-c", &back, "sh", crate::stand::H5I]);
+        }
         command
     }
 
