@@ -1,7 +1,9 @@
 //! What of a person's home goes into a box: configuration without credentials.
 //!
-//! [`strip`] takes credentials out of a file, [`seed`] copies the files of the tools that are known.
+//! [`strip`] takes credentials out of a file, [`seed`] copies the files of the tools that are known,
+//! [`set_up`] makes a runtime start without a login.
 
+mod beneath;
 mod contents;
 mod git;
 mod ini;
@@ -9,12 +11,16 @@ mod json;
 mod names;
 mod netrc;
 mod outline;
+mod placeholder;
 mod plain;
+mod seed;
 mod shell;
 mod table;
 mod toml;
 mod yaml;
 
+pub use placeholder::{Runtime, SetUpError, set_up};
+pub use seed::{Copied, NotCopied, SeedError, Seeded, seed};
 pub use table::{SeedFile, Tool, seeds_of};
 
 use table::Keep;
