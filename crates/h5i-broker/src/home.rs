@@ -113,6 +113,14 @@ fn strip_to(format: Format, keep: Keep, bytes: &[u8]) -> Result<Stripped, StripE
         Format::Shell => shell::strip(text),
         Format::Text => Ok(plain::strip(text)),
     };
+    checked(text, once)
+}
+
+/// What `once` makes of a text, if it finds nothing to do in that again.
+fn checked(
+    text: &str,
+    once: impl Fn(&str) -> Result<(String, Vec<Removed>), StripError>,
+) -> Result<Stripped, StripError> {
     let (clean, removed) = once(text)?;
     if !removed.is_empty() {
         // What a removal makes of its surroundings is looked at as if it came from outside.
@@ -136,5 +144,33 @@ impl Removed {
 
     fn line(number: usize, why: &'static str) -> Self {
         Self { place: format!("line {number}"), why }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Removed, StripError, checked};
+
+    #[test]
+    fn what_a_removal_uncovers_is_not_given() {
+        let removed = || vec![Removed::line(1, "a test")];
+        // The second time it finds something, makes something else, or does not understand.
+        for second in [Ok((String::from("b"), removed())), Ok((String::from("c"), Vec::new()))] {
+            let once = |text: &str| match text {
+                "a" => Ok((String::from("b"), removed())),
+                _ => second.clone(),
+            };
+            assert_eq!(checked("a", once), Err(StripError::NotClean));
+        }
+        let once = |text: &str| match text {
+            "a" => Ok((String::from("b"), removed())),
+            _ => Err(StripError::NotUnderstood),
+        };
+        assert_eq!(checked("a", once), Err(StripError::NotClean));
+        let once = |text: &str| match text {
+            "a" => Ok((String::from("b"), removed())),
+            same => Ok((same.to_owned(), Vec::new())),
+        };
+        assert_eq!(checked("a", once).map(|clean| clean.bytes), Ok(b"b".to_vec()));
     }
 }
