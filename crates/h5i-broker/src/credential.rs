@@ -22,7 +22,8 @@ pub struct Credential {
     pub until: Option<SystemTime>,
 }
 
-/// A source of credentials that is asked before each request. Both calls may block (a file is read,
+/// A source of credentials that is asked before a request, unless it was asked within the last
+/// tenth of a second. Both calls may block (a file is read,
 /// a program is run, a login is refreshed) and are made on a thread that may.
 pub trait Credentials: Send + Sync {
     /// The credential of now.

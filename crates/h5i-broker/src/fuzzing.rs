@@ -1,0 +1,113 @@
+//! What a fuzzer asks of this crate. Not part of its interface.
+
+use bytes::BytesMut;
+
+use crate::h1::{Decoder, Fault, Head, Scan, parse};
+use crate::target::Target;
+
+/// Largest input: a head, and something after it.
+const LARGEST: usize = 128 * 1024;
+
+/// Reads bytes as what a program sends on one connection. Whatever they are, each request is read
+/// to the same end however the bytes were cut on the way; what is read of a head, written down
+/// plainly, is read as the same again; and its path says one thing only.
+///
+/// # Panics
+/// When it is not so.
+pub fn requests(data: &[u8]) {
+    let data = &data[..data.len().min(LARGEST)];
+    let whole = read(data, data.len().max(1));
+    assert_eq!(read(data, 1), whole);
+    assert_eq!(read(data, 7), whole);
+}
+
+/// What was read of a connection.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Heard {
+    requests: Vec<(String, Vec<u8>, bool)>,
+    fault: Option<Fault>,
+    rest: Vec<u8>,
+}
+
+fn read(data: &[u8], step: usize) -> Heard {
+    let mut heard = Heard::default();
+    let mut buffer = BytesMut::new();
+    let mut scan = Scan::default();
+    let mut under_way: Option<(Decoder, String, Vec<u8>)> = None;
+    for part in data.chunks(step) {
+        buffer.extend_from_slice(part);
+        loop {
+            let Some((decoder, _, body)) = &mut under_way else {
+                match scan
+                    .end(&buffer)
+                    .and_then(|end| end.map(|end| head(&buffer, end)).transpose())
+                {
+                    Ok(Some((head, end))) => {
+                        bytes::Buf::advance(&mut buffer, end);
+                        scan = Scan::default();
+                        under_way = Some((Decoder::new(head.framing), written(&head), Vec::new()));
+                        continue;
+                    }
+                    Ok(None) => break,
+                    Err(fault) => {
+                        heard.fault = Some(fault);
+                        return heard;
+                    }
+                }
+            };
+            match decoder.next(&mut buffer) {
+                Ok(Some(bytes)) => body.extend_from_slice(&bytes),
+                Ok(None) if decoder.is_done() => {
+                    heard
+                        .requests
+                        .extend(under_way.take().map(|(_, head, body)| (head, body, true)));
+                }
+                Ok(None) => break,
+                Err(fault) => {
+                    heard.fault = Some(fault);
+                    break;
+                }
+            }
+            if heard.fault.is_some() {
+                break;
+            }
+        }
+        if heard.fault.is_some() {
+            break;
+        }
+    }
+    heard.requests.extend(under_way.take().map(|(_, head, body)| (head, body, false)));
+    if heard.fault.is_none() {
+        heard.rest = buffer.to_vec();
+    }
+    heard
+}
+
+fn head(buffer: &[u8], end: usize) -> Result<(Head, usize), Fault> {
+    parse(&buffer[..end]).map(|head| (head, end))
+}
+
+/// A head as it could be sent on; checks that it says the same again, and nothing else.
+fn written(head: &Head) -> String {
+    let target = head.target.origin_form();
+    let again = Target::new(&target).map_err(|fault| fault.why());
+    assert_eq!(again.as_ref(), Ok(&head.target), "{target:?}");
+    assert!(target.starts_with('/') && target.bytes().all(|byte| (b'!'..=b'~').contains(&byte)));
+    let path = head.target.path();
+    assert!(!path.contains("/../") && !path.contains("//") && !path.contains("/./"));
+    let mut text = format!("{} {target} HTTP/1.1\r\nhost: {}\r\n", head.method, head.host);
+    for (name, value) in &head.headers {
+        assert!(!value.as_bytes().iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)));
+        text += &format!("{name}: {}\r\n", String::from_utf8_lossy(value.as_bytes()));
+    }
+    text += "\r\n";
+    let mut scan = Scan::default();
+    // Its lines may have grown a little: a value that is no text is longer in this form.
+    if let Ok(end) = scan.end(text.as_bytes()) {
+        assert_eq!(end, Some(text.len()), "{text:?}");
+        let same = parse(text.as_bytes()).map(|again| (again.method, again.target, again.host));
+        let wanted = Ok((head.method.clone(), head.target.clone(), head.host.clone()));
+        assert_eq!(same, wanted, "{text:?}");
+    }
+    text
+}

@@ -1,0 +1,256 @@
+//! The headers of a request and of an answer: what is taken out, and what is put in.
+
+use data_encoding::BASE64;
+use h5i_policy::HeaderTemplate;
+use http::header::{
+    ACCEPT_ENCODING, ALT_SVC, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, IF_RANGE, RANGE,
+    SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::credential::Credential;
+use crate::refusal::REFUSED;
+use crate::token::TokenDigest;
+
+/// Headers by which a client could show a credential of its own.
+const CREDENTIALS: &[&str] =
+    &["api-key", "authorization", "cookie", "cookie2", "proxy-authorization", "x-api-key"];
+
+/// Where a client may show its token, beside the header of the grant's template.
+const TOKENS: &[&str] = &["api-key", "authorization", "x-api-key"];
+
+/// Of one connection only. RFC 9110, section 7.6.1.
+fn hop_by_hop(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
+        .collect();
+    for name in named {
+        headers.remove(name);
+    }
+    for name in [CONNECTION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE] {
+        headers.remove(name);
+    }
+    for name in ["keep-alive", "proxy-connection", "proxy-authenticate", "http2-settings"] {
+        headers.remove(name);
+    }
+}
+
+/// Removes every spelling of these names: some servers take `_` for `-`.
+fn remove(headers: &mut HeaderMap, names: &[&str]) {
+    let is_one = |name: &HeaderName| {
+        names.contains(&name.as_str()) || names.contains(&name.as_str().replace('_', "-").as_str())
+    };
+    let present: Vec<HeaderName> = headers.keys().filter(|name| is_one(name)).cloned().collect();
+    for name in present {
+        headers.remove(name);
+    }
+}
+
+/// Headers that some services and the servers before them take instead of the method or the path
+/// of the request line.
+const OVERRIDES: &[&str] = &[
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+    "x-original-url",
+    "x-rewrite-url",
+];
+
+/// Whether a request says that it means another one.
+pub(crate) fn overrides(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| OVERRIDES.contains(&name.as_str().replace('_', "-").as_str()))
+}
+
+/// The tokens that a client shows, each with the header it is in.
+pub(crate) fn presented(
+    headers: &HeaderMap,
+    template: Option<&HeaderTemplate>,
+) -> Vec<(HeaderName, TokenDigest)> {
+    let mut found = Vec::new();
+    let mut add =
+        |name: &HeaderName, text: &[u8]| found.push((name.clone(), TokenDigest::of(text)));
+    for (name, value) in headers {
+        let bytes = value.as_bytes();
+        if let Some(template) = template
+            && template.name() == name.as_str()
+        {
+            let (before, after) = template.around();
+            let inner = bytes.strip_prefix(before.as_bytes());
+            if let Some(inner) = inner.and_then(|rest| rest.strip_suffix(after.as_bytes())) {
+                add(name, inner);
+            }
+        }
+        if !TOKENS.contains(&name.as_str()) {
+            continue;
+        }
+        if *name != AUTHORIZATION {
+            add(name, bytes);
+            continue;
+        }
+        let Some(at) = bytes.iter().position(|byte| *byte == b' ') else { continue };
+        let (scheme, rest) = (&bytes[..at], bytes[at..].trim_ascii());
+        if scheme.eq_ignore_ascii_case(b"bearer") {
+            add(name, rest);
+        } else if scheme.eq_ignore_ascii_case(b"basic")
+            && let Ok(pair) = BASE64.decode(rest)
+            && let Some(colon) = pair.iter().position(|byte| *byte == b':')
+        {
+            add(name, &pair[colon + 1..]);
+        }
+    }
+    found
+}
+
+/// What goes to the service: the client's headers without those of its connection and, where the
+/// host adds a credential, without any that could be one.
+pub(crate) fn outgoing(
+    mut headers: HeaderMap,
+    credential: Option<&Credential>,
+) -> Option<HeaderMap> {
+    hop_by_hop(&mut headers);
+    headers.remove(HOST);
+    remove(&mut headers, &["content-length", "expect", "host", "transfer-encoding"]);
+    let Some(credential) = credential else { return Some(headers) };
+    remove(&mut headers, CREDENTIALS);
+    // An answer that is packed could not be looked through for the secret.
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    // Nor one of which only a part comes.
+    headers.remove(RANGE);
+    headers.remove(IF_RANGE);
+    for (name, value) in &credential.headers {
+        remove(&mut headers, &[name]);
+        let mut value = HeaderValue::from_bytes(value.expose()).ok()?;
+        value.set_sensitive(true);
+        headers.insert(HeaderName::from_bytes(name.as_bytes()).ok()?, value);
+    }
+    for (name, member) in &credential.append {
+        let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+        append(&mut headers, &name, member)?;
+    }
+    Some(headers)
+}
+
+/// Adds a member to a list that may be spread over several headers, unless it is in it.
+fn append(headers: &mut HeaderMap, name: &HeaderName, member: &str) -> Option<()> {
+    let lists: Vec<&[u8]> = headers.get_all(name).iter().map(HeaderValue::as_bytes).collect();
+    let members = lists.iter().flat_map(|list| list.split(|byte| *byte == b','));
+    if members.map(<[u8]>::trim_ascii).any(|present| present == member.as_bytes()) {
+        return Some(());
+    }
+    // One header: some services read only the first.
+    let list = [lists, vec![member.as_bytes()]].concat().join(&b", "[..]);
+    headers.insert(name.clone(), HeaderValue::from_bytes(&list).ok()?);
+    Some(())
+}
+
+/// The size that an answer says, if it says one.
+pub(crate) fn size(headers: &HeaderMap) -> Option<HeaderValue> {
+    let mut sizes = headers.get_all(CONTENT_LENGTH).iter();
+    let size = sizes.next().filter(|size| size.as_bytes().iter().all(u8::is_ascii_digit));
+    if sizes.next().is_none() { size.cloned() } else { None }
+}
+
+/// What comes back to the client.
+pub(crate) fn incoming(headers: &mut HeaderMap, with_secret: bool) {
+    hop_by_hop(headers);
+    headers.remove(CONTENT_LENGTH);
+    headers.remove(ALT_SVC);
+    headers.remove(REFUSED);
+    if with_secret {
+        // A session of the host's account is a credential.
+        headers.remove(SET_COOKIE);
+        headers.remove("set-cookie2");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::Secret;
+
+    fn map(headers: &[(&str, &str)]) -> HeaderMap {
+        let pair = |(name, value): &(&str, &str)| {
+            let name = HeaderName::from_bytes(name.as_bytes()).expect("name");
+            (name, HeaderValue::from_str(value).expect("value"))
+        };
+        let mut map = HeaderMap::new();
+        for (name, value) in headers.iter().map(pair) {
+            map.append(name, value);
+        }
+        map
+    }
+
+    #[test]
+    fn a_token_is_found_wherever_clients_put_it() {
+        let template: HeaderTemplate = "x-auth: key={};v=1".parse().expect("template");
+        let wanted = TokenDigest::of(b"T");
+        for (name, value) in [
+            ("authorization", "Bearer T"),
+            ("authorization", "bearer  T"),
+            ("authorization", "Basic eDpU"),
+            ("x-api-key", "T"),
+            ("api-key", "T"),
+            ("x-auth", "key=T;v=1"),
+        ] {
+            let found = presented(&map(&[(name, value)]), Some(&template));
+            assert!(found.iter().any(|(_, token)| token.is(&wanted)), "{name}: {value}");
+        }
+        for (name, value) in [
+            ("authorization", "T"),
+            ("authorization", "Basic VA=="),
+            ("cookie", "T"),
+            ("x-auth", "T"),
+            ("x-other", "T"),
+        ] {
+            let found = presented(&map(&[(name, value)]), Some(&template));
+            assert!(!found.iter().any(|(_, token)| token.is(&wanted)), "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn the_clients_own_credentials_do_not_pass_in_any_spelling() {
+        let credential = Credential {
+            headers: vec![("x-auth".to_owned(), Secret::new(b"key=S".to_vec()))],
+            append: vec![
+                ("beta".to_owned(), "login".to_owned()),
+                ("beta".to_owned(), "other".to_owned()),
+                ("alpha".to_owned(), "new".to_owned()),
+            ],
+            secrets: vec![Secret::new(b"S".to_vec())],
+            until: None,
+        };
+        let headers = map(&[
+            ("authorization", "Bearer mine"),
+            ("x-api-key", "mine"),
+            ("x_api_key", "mine"),
+            ("cookie", "mine"),
+            ("proxy-authorization", "mine"),
+            ("x-auth", "mine"),
+            ("x_auth", "mine"),
+            ("connection", "x-hop, close"),
+            ("x-hop", "1"),
+            ("keep-alive", "1"),
+            ("te", "trailers"),
+            ("accept-encoding", "br"),
+            ("accept", "a/b"),
+            ("beta", "other, more"),
+        ]);
+        let sent = outgoing(headers.clone(), Some(&credential)).expect("headers");
+        let wanted = map(&[
+            ("accept-encoding", "identity"),
+            ("accept", "a/b"),
+            ("x-auth", "key=S"),
+            ("beta", "other, more, login"),
+            ("alpha", "new"),
+        ]);
+        assert_eq!(sent, wanted);
+        // Without a secret they are the client's own business.
+        let sent = outgoing(headers, None).expect("headers");
+        assert_eq!(sent["authorization"], "Bearer mine");
+        assert_eq!(sent["accept-encoding"], "br");
+        assert!(!sent.contains_key("x-hop") && !sent.contains_key("te"));
+    }
+}

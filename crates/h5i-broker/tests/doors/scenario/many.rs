@@ -1,0 +1,102 @@
+//! Many at once, and slow ones.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use h5i_broker::{Patience, Way};
+
+use super::carried::resident;
+use crate::client::Connection;
+use crate::world::World;
+
+/// Open descriptors.
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+pub(crate) fn idle() {
+    let world = World::new();
+    world.server.events.send(1).unwrap();
+    assert_eq!(world.ask(Way::Reverse, "GET /ok", "").text(), "ok");
+    let (memory, files) = (resident(), descriptors());
+    let mut streams: Vec<Connection> = (0..1000)
+        .map(|_| {
+            let mut connection = Connection::plain(world.port);
+            connection.send(world.text(Way::Reverse, "GET /events", ""));
+            connection
+        })
+        .collect();
+    for stream in &mut streams {
+        assert_eq!(stream.head().unwrap().status, 200);
+        stream.chunk().unwrap();
+    }
+    let (memory, files) = (resident() - memory, descriptors() - files);
+    println!(
+        "      1,000 idle streams: {memory} KiB and {files} descriptors more, with the service's and \
+         the clients' ends"
+    );
+    assert!(memory < 200_000, "{memory} KiB");
+    assert!(files <= 4_100, "{files} descriptors");
+    // 1,024 at once are carried, and one more is told so.
+    streams.extend((0..24).map(|_| {
+        let mut connection = Connection::plain(world.port);
+        connection.send(world.text(Way::Reverse, "GET /events", ""));
+        assert_eq!(connection.head().unwrap().status, 200);
+        connection.chunk().unwrap();
+        connection
+    }));
+    let mut more = Connection::plain(world.port);
+    assert_eq!(more.answer().unwrap().refused(), Some("at-once"));
+    // None was lost.
+    world.server.events.send(2).unwrap();
+    for stream in &mut streams {
+        assert_eq!(stream.chunk().unwrap(), b"data: 1\n\n");
+    }
+    drop(streams);
+    world.server.wait_open(0, Duration::from_secs(10));
+}
+
+pub(crate) fn slow() {
+    let patience = |make: &mut crate::world::Make| {
+        make.patience.head = Duration::from_millis(300);
+        make.patience.body = Duration::from_millis(300);
+        make.patience.keep = Duration::from_millis(300);
+        make.patience.stream = Duration::from_millis(300);
+        make.patience.answer = Duration::from_millis(900);
+    };
+    assert_eq!(Patience::default().head, Duration::from_secs(10));
+    let world = World::with(patience);
+    let way = Way::Reverse;
+    // A head that never ends: each byte comes in time, the whole does not.
+    let mut connection = TcpStream::connect(("127.0.0.1", world.port)).unwrap();
+    let began = Instant::now();
+    connection.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    let mut heard = [0; 64];
+    let answer = loop {
+        connection.write_all(b"G").ok();
+        if let Ok(count) = std::io::Read::read(&mut connection, &mut heard) {
+            break String::from_utf8_lossy(&heard[..count]).into_owned();
+        }
+        assert!(began.elapsed() < Duration::from_secs(5), "it is still served");
+    };
+    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+    // One that says nothing at all.
+    assert!(Connection::plain(world.port).is_closed());
+    // A body that stops.
+    let mut connection = world.connect(way);
+    connection.send(world.text(way, "POST /count", "content-length: 5\r\n"));
+    connection.send("hel");
+    assert_eq!(connection.answer().unwrap().status, 408);
+    // A service that says nothing, or nothing more.
+    assert_eq!(world.ask(way, "GET /hang", "").refused(), Some("unreachable"));
+    world.server.events.send(1).unwrap();
+    let answer = world.ask(way, "GET /events", "");
+    assert!(!answer.whole && answer.body == b"data: 0\n\n");
+    // Who is in time is served, one after the other.
+    let mut connection = world.connect(way);
+    for _ in 0..3 {
+        connection.send(world.text(way, "GET /ok", ""));
+        assert_eq!(connection.answer().unwrap().text(), "ok");
+    }
+}
