@@ -1,7 +1,9 @@
 //! What of a person's home goes into a box: configuration without credentials.
 //!
-//! [`strip`] takes credentials out of a file, [`seed`] copies the files of the tools that are known.
+//! [`strip`] takes credentials out of a file, [`seed`] copies the files of the tools that are known,
+//! [`set_up`] makes a runtime start without a login.
 
+mod beneath;
 mod contents;
 mod git;
 mod ini;
@@ -9,12 +11,16 @@ mod json;
 mod names;
 mod netrc;
 mod outline;
+mod placeholder;
 mod plain;
+mod seed;
 mod shell;
 mod table;
 mod toml;
 mod yaml;
 
+pub use placeholder::{Runtime, SetUpError, set_up};
+pub use seed::{Copied, NotCopied, SeedError, Seeded, seed};
 pub use table::{SeedFile, Tool, seeds_of};
 
 use table::Keep;
@@ -107,6 +113,14 @@ fn strip_to(format: Format, keep: Keep, bytes: &[u8]) -> Result<Stripped, StripE
         Format::Shell => shell::strip(text),
         Format::Text => Ok(plain::strip(text)),
     };
+    checked(text, once)
+}
+
+/// What `once` makes of a text, if it finds nothing to do in that again.
+fn checked(
+    text: &str,
+    once: impl Fn(&str) -> Result<(String, Vec<Removed>), StripError>,
+) -> Result<Stripped, StripError> {
     let (clean, removed) = once(text)?;
     if !removed.is_empty() {
         // What a removal makes of its surroundings is looked at as if it came from outside.
@@ -130,5 +144,33 @@ impl Removed {
 
     fn line(number: usize, why: &'static str) -> Self {
         Self { place: format!("line {number}"), why }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Removed, StripError, checked};
+
+    #[test]
+    fn what_a_removal_uncovers_is_not_given() {
+        let removed = || vec![Removed::line(1, "a test")];
+        // The second time it finds something, makes something else, or does not understand.
+        for second in [Ok((String::from("b"), removed())), Ok((String::from("c"), Vec::new()))] {
+            let once = |text: &str| match text {
+                "a" => Ok((String::from("b"), removed())),
+                _ => second.clone(),
+            };
+            assert_eq!(checked("a", once), Err(StripError::NotClean));
+        }
+        let once = |text: &str| match text {
+            "a" => Ok((String::from("b"), removed())),
+            _ => Err(StripError::NotUnderstood),
+        };
+        assert_eq!(checked("a", once), Err(StripError::NotClean));
+        let once = |text: &str| match text {
+            "a" => Ok((String::from("b"), removed())),
+            same => Ok((same.to_owned(), Vec::new())),
+        };
+        assert_eq!(checked("a", once).map(|clean| clean.bytes), Ok(b"b".to_vec()));
     }
 }

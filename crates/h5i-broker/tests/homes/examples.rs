@@ -317,4 +317,8 @@ fn what_is_not_understood_is_not_copied_at_all() {
     assert_eq!(strip(Format::Text, b"\xff"), Err(StripError::NotText));
     assert_eq!(strip(Format::Json, "\u{feff}{}".as_bytes()), Err(StripError::NotText));
     assert_eq!(strip(Format::Json, b"\"Bearer canary0123\""), Err(StripError::NotClean));
+    // A name of an anchor, which no value holds; and one that is gone with what it named.
+    for text in ["a: &ghp_canary0123456789012 1\n", "token: &t canary\nother: *t\n"] {
+        assert_eq!(strip(Format::Yaml, text.as_bytes()), Err(StripError::NotClean), "{text}");
+    }
 }

@@ -3,5 +3,7 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "in a test a failure is a panic")]
 
 mod examples;
+mod placeholders;
 mod properties;
+mod seeding;
 mod whole;
