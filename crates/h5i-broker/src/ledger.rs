@@ -127,6 +127,7 @@ impl Ledger {
                 let (text, digest) = new_token().map_err(IssueError::Random)?;
                 token = Some(digest);
                 let names = &entry.grant.variables;
+                let base_url = format!("{base_url}{}", names.base_path);
                 variables
                     .extend(names.base_url.iter().map(|name| (name.clone(), base_url.clone())));
                 variables.extend(names.token.iter().map(|name| (name.clone(), text.clone())));

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::receipt_log::Recorder;
-use crate::seeded_home::log_in;
+use crate::seeded_home::{log_in, placeholders};
 use crate::store::{HostId, Manifest, StoredBox};
 use holders::{Holders, ToBroker};
 pub(crate) use trust::Trust;
@@ -35,6 +35,7 @@ pub(crate) struct Mouths {
     grants: BTreeMap<String, (Grant, Option<SocketSlot>)>,
     diag: SocketSlot,
     trust: Option<Trust>,
+    policy: ResolvedPolicy,
     home: Home,
 }
 
@@ -42,7 +43,6 @@ pub(crate) struct Mouths {
 #[derive(Debug)]
 struct Home {
     path: PathBuf,
-    policy: ResolvedPolicy,
     owner: Option<HostId>,
 }
 
@@ -54,12 +54,8 @@ impl Mouths {
         trust: Option<Trust>,
     ) -> Option<Self> {
         let (grants, diag) = sockets(plan, policy)?;
-        let home = Home {
-            path: stored.box_dir().join("home"),
-            policy: policy.clone(),
-            owner: manifest.host_id,
-        };
-        Some(Self { grants, diag, trust, home })
+        let home = Home { path: stored.box_dir().join("home"), owner: manifest.host_id };
+        Some(Self { grants, diag, trust, policy: policy.clone(), home })
     }
 
     /// Serves the grants, in a box that is made. Nobody holds one before its run is told.
@@ -115,7 +111,7 @@ impl Mouths {
             _ => None,
         };
         let home = Mutex::new(Some(self.home));
-        Ok(LiveGrants { broker, intercepted, trust, home })
+        Ok(LiveGrants { broker, intercepted, trust, policy: self.policy, home })
     }
 }
 
@@ -144,6 +140,7 @@ pub(crate) struct LiveGrants {
     broker: Arc<Broker>,
     intercepted: BTreeMap<(h5i_policy::HostName, u16), String>,
     trust: Option<Trust>,
+    policy: ResolvedPolicy,
     /// Until the first run, with which it is known where the broker is.
     home: Mutex<Option<Home>>,
 }
@@ -203,10 +200,11 @@ impl LiveGrants {
             Err(IssueError::Revoked { .. }) => Vec::new(),
             Err(error) => return Err(Failure::new(Kind::Refused, &error)),
         };
+        variables.extend(placeholders(&self.policy));
         let home = self.home.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Home { path, policy, owner }) = home {
-            log_in(&path, &policy, owner, |name| {
-                let wanted = policy.grants.get(name)?.variables.base_url.iter().next()?;
+        if let Some(Home { path, owner }) = home {
+            log_in(&path, &self.policy, owner, |name| {
+                let wanted = self.policy.grants.get(name)?.variables.base_url.iter().next()?;
                 let found = variables.iter().find(|(name, _)| name == wanted);
                 found.map(|(_, url)| url.clone())
             })?;

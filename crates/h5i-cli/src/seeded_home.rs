@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use h5i_broker::home::{Runtime, Seeded, Tool, seed, set_up};
 use h5i_confine::WORKSPACE;
-use h5i_policy::{Login, ResolvedPolicy, SecretRef, Seed};
+use h5i_policy::{Grant, Login, ResolvedPolicy, SecretRef, Seed, Via};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, Kind};
@@ -145,9 +145,28 @@ pub(crate) fn fill(
     Ok(seeded)
 }
 
+/// Stands where a runtime looks for a key, and is none.
+const NO_KEY: &str = "the-key-stays-on-the-host";
+
+/// The runtime of a grant by the person's login, and the variable in which it looks for a key.
+const fn runtime_of(grant: &Grant) -> Option<(Tool, &'static str)> {
+    match grant.secret {
+        Some(SecretRef::Login(Login::Claude)) => Some((Tool::Claude, "ANTHROPIC_AUTH_TOKEN")),
+        Some(SecretRef::Login(Login::Codex)) => Some((Tool::Codex, "OPENAI_API_KEY")),
+        _ => None,
+    }
+}
+
+/// Variables without which a runtime would not even ask, where its grant is by `intercept`.
+pub(crate) fn placeholders(policy: &ResolvedPolicy) -> impl Iterator<Item = (String, String)> {
+    let intercepted = policy.grants.values().filter(|grant| grant.via == Via::Intercept);
+    let runtimes = intercepted.filter_map(runtime_of);
+    runtimes.map(|(_, variable)| (variable.to_owned(), NO_KEY.to_owned()))
+}
+
 /// Has the runtimes in a box start without questions and find the broker, where the policy gives
 /// them a grant by the person's login. `base_url` tells where the broker is for a grant of that
-/// name; none for one by `intercept`.
+/// name; none for one by `intercept`, whose runtime speaks to the service itself.
 ///
 /// # Errors
 /// An I/O failure.
@@ -159,17 +178,15 @@ pub(crate) fn log_in(
 ) -> Result<(), Failure> {
     let to = File::open(home).map_err(PathError::at(Action::Open, home))?;
     for (name, grant) in &policy.grants {
-        let tool = match &grant.secret {
-            Some(SecretRef::Login(Login::Claude)) => Tool::Claude,
-            Some(SecretRef::Login(Login::Codex)) => Tool::Codex,
-            _ => continue,
-        };
+        let Some((tool, variable)) = runtime_of(grant) else { continue };
         let token = grant.variables.token.iter().next();
-        let base_url = base_url(name);
+        // Codex speaks plain requests to a provider that is named, and other things to its own.
+        let own = || format!("https://{}:{}/v1", grant.host, grant.port);
+        let base_url = base_url(name).unwrap_or_else(own);
         let runtime = Runtime {
             workspace: WORKSPACE,
-            base_url: base_url.as_deref(),
-            token_variable: token.map_or("", String::as_str),
+            base_url: Some(&base_url),
+            token_variable: token.map_or(variable, String::as_str),
         };
         let written = set_up(&to, tool, &runtime).map_err(|e| Failure::new(Kind::Io, &e))?;
         hand_over(home, written.into_iter(), owner)?;

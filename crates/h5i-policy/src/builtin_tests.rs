@@ -27,8 +27,8 @@ fn each(line: impl Fn(&Resolved) -> String) -> String {
 #[test]
 fn digests_of_built_in_profiles_change_only_on_purpose() {
     insta::assert_snapshot!(each(|resolved| resolved.policy.digest().to_string()), @r#"
-    agent-claude sha256:3868928d77b87a9295c3a1d028447b60a15121100dd328c3671b24d797d69417
-    agent-codex  sha256:3a32f196d50bbec26624473b04ae1c36d025dcd6a20a63521efeeedf217d9f85
+    agent-claude sha256:6930704ac0bb19d258e02acbfcd65b5ca85b1b9379b2f38533c83047b15c4444
+    agent-codex  sha256:b4f7e6333ba1756aae9a3210bdbef5389a08d2ab6701b5e6bd7b49195f23101a
     agent-local  sha256:6f63a864f4b3b4c9241efb8b2eaa1b8d2877f28d0f425a2fc2e0b322bc0b2195
     browser      sha256:1ae098584973bf17ed9bf4dee4e24ce2ac983d662af67c724b0e97ca9d858959
     default      sha256:e243760381b49b11a6dd452c5d0377c1d80afb64d4fa0e3d11ec8f1a55c0ea9b

@@ -62,6 +62,8 @@ pub struct Grant {
 pub struct Variables {
     /// Set to the base URL of the broker.
     pub base_url: BTreeSet<String>,
+    /// What the base URL has behind the broker's address, such as `/v1`; mostly nothing.
+    pub base_path: String,
     /// Set to the token of the run, which is worth nothing outside of it.
     pub token: BTreeSet<String>,
 }

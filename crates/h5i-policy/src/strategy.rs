@@ -152,6 +152,7 @@ fn grant() -> impl Strategy<Value = Grant> {
             grant.header = secret.map(|_| "x-key: {}".parse().expect("header"));
             if via == Via::Reverse {
                 grant.variables.base_url.insert("A_URL".into());
+                grant.variables.base_path = "/v1".into();
             }
             Grant { methods, paths, programs, via, requests, bytes_up, bytes_down, lasts, ..grant }
         })

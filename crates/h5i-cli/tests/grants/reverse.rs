@@ -121,3 +121,10 @@ fn a_host_without_the_key_lets_nothing_pass_and_says_so() {
     let refused = with.records(&["grant-refused"]);
     assert_eq!(refused[0]["reason"], "the host has no credential to add");
 }
+
+#[test]
+fn a_base_url_has_what_the_programs_expect_behind_it() {
+    let with = With::a_box("localhost", "reverse", &format!("{LISTED}base_path = \"/v1\"\n"));
+    assert_eq!(with.sh(&ask("/a")), "/v1/a 200");
+    assert!(with.sh("echo $API_URL").ends_with("/v1"));
+}

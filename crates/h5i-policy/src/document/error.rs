@@ -214,6 +214,9 @@ pub enum ValueError {
     /// A name of a variable.
     #[error("a variable's name is of letters, digits and `_`, and starts with no digit")]
     EnvName,
+    /// What is put behind a broker's address.
+    #[error("a base path is empty or `/` and segments of letters, digits and `-._~`")]
+    BasePath,
     /// A variable whose host value must not enter a box.
     #[error("the host's value of this variable must not enter a box")]
     NeverPassed,

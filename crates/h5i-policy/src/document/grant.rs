@@ -21,6 +21,7 @@ const KEYS: &[&str] = &[
     "programs",
     "via",
     "base_url",
+    "base_path",
     "token",
     "requests",
     "bytes_up",
@@ -68,6 +69,9 @@ pub(super) fn grant(section: &str, item: &Item<'_>) -> Read<Grant> {
     if let Some(base_url) = field("base_url") {
         grant.variables.base_url = names(&base_url)?;
     }
+    if let Some(path) = field("base_path") {
+        grant.variables.base_path = base_path(&path)?;
+    }
     if let Some(token) = field("token") {
         grant.variables.token = names(&token)?;
     }
@@ -94,6 +98,9 @@ pub(super) fn grant(section: &str, item: &Item<'_>) -> Read<Grant> {
         Via::Intercept if field("base_url").is_some() => {
             Err(idle(section, item, "base_url", "with via = \"intercept\""))
         }
+        Via::Intercept if field("base_path").is_some() => {
+            Err(idle(section, item, "base_path", "with via = \"intercept\""))
+        }
         Via::Intercept if field("token").is_some() => {
             Err(idle(section, item, "token", "with via = \"intercept\""))
         }
@@ -117,6 +124,18 @@ fn allowed<'a, T: Ord>(item: &Item<'a>, read: impl Fn(&Item<'a>) -> Read<T>) -> 
         DeValue::Array(_) => item.list(read).map(Allowed::Only),
         _ => Err(item.wrong_type("a list or \"any\"")),
     }
+}
+
+/// A path without query that a client's own path can be put behind.
+fn base_path(item: &Item<'_>) -> Read<String> {
+    let path = item.text()?;
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~/".contains(&b);
+    let segment = |segment: &str| !matches!(segment, "" | "." | "..");
+    let whole = path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(segment));
+    if path.is_empty() || whole && path.bytes().all(plain) {
+        return Ok(path.to_owned());
+    }
+    Err(item.refused(ValueError::BasePath))
 }
 
 /// One name of a variable, or a list of them.
