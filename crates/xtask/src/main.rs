@@ -1,5 +1,5 @@
 //! Tasks of the h5i workspace: `cargo xtask TASK`, where the task is one of
-//! test, bench, soak, builds, examples, figures, fuzz, round-trips, package, tidy.
+//! test, agents, bench, soak, builds, examples, figures, fuzz, round-trips, package, tidy.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::disallowed_methods,
@@ -7,6 +7,7 @@
 )]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it talks to the person who runs it")]
 
+mod agents;
 mod bench;
 mod builds;
 mod examples;
@@ -25,6 +26,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask TASK
   test [--quick]   build once, run every test (as root: as root and as an ordinary user)
+  agents           Claude Code and Codex in a box, against stand-ins for their services
   bench            h5i beside bare exec and bubblewrap, one run, medians and ratios
   bench --sizes    a box on 100, 10,000 and 100,000 files, beside worktrees, clones and bubblewrap
   soak [N [SEED]]  kill h5i at N random moments (200) on each back end; nothing may survive
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let result = match args.first().map(String::as_str) {
         Some("test") => test::run(&root(), args.iter().any(|arg| arg == "--quick")),
+        Some("agents") => agents::run(&root()),
         Some("bench") if args.iter().any(|arg| arg == "--sizes") => {
             bench::sizes::run(&root(), &args[1..])
         }
