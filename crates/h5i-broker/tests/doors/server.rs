@@ -44,11 +44,13 @@ impl Seen {
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) root: Vec<u8>,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    pub(crate) seen: Arc<Mutex<Vec<Seen>>>,
     /// How many events of a stream may be out.
     pub(crate) events: watch::Sender<usize>,
     /// Streams that are open.
     open: watch::Receiver<usize>,
+    /// The event that a stream can't get rid of.
+    pub(crate) full: watch::Receiver<Option<usize>>,
     _runtime: tokio::runtime::Runtime,
 }
 
@@ -57,6 +59,7 @@ struct Shared {
     seen: Arc<Mutex<Vec<Seen>>>,
     events: watch::Receiver<usize>,
     open: Arc<watch::Sender<usize>>,
+    full: Arc<watch::Sender<Option<usize>>>,
 }
 
 /// What the service speaks.
@@ -95,8 +98,10 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let (events, may) = watch::channel(usize::MAX);
         let (open, is_open) = watch::channel(0);
+        let (stuck, full) = watch::channel(None);
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let shared = Shared { seen: Arc::clone(&seen), events: may, open: Arc::new(open) };
+        let (open, stuck) = (Arc::new(open), Arc::new(stuck));
+        let shared = Shared { seen: Arc::clone(&seen), events: may, open, full: stuck };
         runtime.spawn(async move {
             let listener = TcpListener::from_std(listener).unwrap();
             let acceptor = TlsAcceptor::from(Arc::new(config));
@@ -114,7 +119,7 @@ impl Server {
             }
         });
         let root = issuer.der().to_vec();
-        Self { address, root, seen, events, open: is_open, _runtime: runtime }
+        Self { address, root, seen, events, open: is_open, full, _runtime: runtime }
     }
 
     pub(crate) fn ip() -> IpAddr {
@@ -302,7 +307,22 @@ async fn events(stream: &mut Tls, shared: &Shared) -> bool {
         }
         let event = format!("data: {count}\n\n");
         let chunk = format!("{:x}\r\n{event}\r\n", event.len());
-        if stream.write_all(chunk.as_bytes()).await.is_err() || stream.flush().await.is_err() {
+        let written = async {
+            stream.write_all(chunk.as_bytes()).await?;
+            stream.flush().await
+        };
+        tokio::pin!(written);
+        let written = tokio::select! {
+            biased;
+            written = &mut written => written,
+            () = std::future::ready(()) => {
+                shared.full.send_replace(Some(count));
+                let written = written.await;
+                shared.full.send_replace(None);
+                written
+            }
+        };
+        if written.is_err() {
             return false;
         }
     }

@@ -21,18 +21,25 @@ pub(crate) const HOST: &str = "api.example.com";
 pub(crate) const RUN: u64 = 1;
 pub(crate) const WAYS: [Way; 2] = [Way::Reverse, Way::Intercept];
 
+type Hook = Box<dyn Fn(&Event) + Send>;
+
 /// Keeps every event, and wakes who waits for one.
 #[derive(Default)]
 pub(crate) struct Log {
     events: Mutex<Vec<Event>>,
     came: Condvar,
     pub(crate) closed: Mutex<bool>,
+    /// Called with each event, before anybody else knows of it.
+    pub(crate) hook: Mutex<Option<Hook>>,
 }
 
 impl EventSink for Log {
     fn event(&self, event: Event) -> Result<(), SinkClosed> {
         if *self.closed.lock().unwrap() {
             return Err(SinkClosed);
+        }
+        if let Some(hook) = &*self.hook.lock().unwrap() {
+            hook(&event);
         }
         self.events.lock().unwrap().push(event);
         self.came.notify_all();

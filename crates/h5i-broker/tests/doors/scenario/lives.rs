@@ -88,10 +88,19 @@ pub(crate) fn cut_elsewhere() {
         deaf.send(world.text(way, "GET /events", ""));
         world.server.wait_open(1, SOON * 10);
         deaf.head().unwrap();
+        let began = Instant::now();
         world.broker().revoke(World::name(way), None).unwrap();
         world.server.wait_open(0, SOON);
+        // All of it is over, not only the service's side.
+        let ended = |event: &Event| matches!(event, Event::Finished { end: End::Revoked, .. });
+        world.log.wait(ended);
+        assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
         assert!(deaf.is_closed());
     }
+    super::spoken::http2_deaf(|world| {
+        world.broker().revoke("intercept", None).unwrap();
+        world.server.wait_open(0, SOON);
+    });
     // By time: the stream lives as long as the grant, and not much longer.
     for way in WAYS {
         let world = World::with(|make| make.grant.lasts = Some(Millis::new(700)));
@@ -211,9 +220,18 @@ pub(crate) fn closed() {
         assert!(matches!(world.broker().issue(&Issue::to(9)), Err(IssueError::Ended)));
     }
     // Twin: with a record it is sent, and on record before.
-    let world = World::new();
-    assert_eq!(world.ask(Way::Reverse, "GET /ok", "").text(), "ok");
-    assert!(world.log.all().iter().any(|event| matches!(event, Event::Used(_))));
+    for way in WAYS {
+        let world = World::new();
+        let (tell, told) = std::sync::mpsc::channel();
+        let seen = world.server.seen.clone();
+        *world.log.hook.lock().unwrap() = Some(Box::new(move |event| {
+            if matches!(event, Event::Used(_)) {
+                tell.send(seen.lock().unwrap().len()).unwrap();
+            }
+        }));
+        assert_eq!(world.ask(way, "GET /ok", "").text(), "ok");
+        assert_eq!((told.recv().unwrap(), world.server.seen().len()), (0, 1));
+    }
 }
 
 pub(crate) fn told() {
