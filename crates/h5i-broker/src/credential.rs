@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::login::LoginError;
 use crate::secret::Secret;
 
 /// The headers that a request to the service carries in the place of the box's own.
@@ -52,5 +53,21 @@ pub enum CredentialError {
         source_name: String,
         /// Why, in a few words.
         why: String,
+    },
+    /// The secret can't be a part of a header: it is empty, begins or ends with a space, or has a
+    /// byte that is no printable ASCII, a line's end in its middle for instance.
+    #[error("the secret of {source_name} can't stand in a header; it must be one line of ASCII")]
+    NoHeaderValue {
+        /// The reference, which is no secret.
+        source_name: String,
+    },
+    /// A login can't be used.
+    #[error("the login of {program} can't be used")]
+    Login {
+        /// The program's command.
+        program: &'static str,
+        /// Why, and what to do.
+        #[source]
+        error: LoginError,
     },
 }

@@ -1,5 +1,6 @@
 //! What the broker observes, as it happens.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -184,5 +185,28 @@ pub struct NoSink;
 impl EventSink for NoSink {
     fn event(&self, _: Event) -> Result<(), SinkClosed> {
         Ok(())
+    }
+}
+
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Token => "no token, or none that holds",
+            Self::Malformed => "a malformed request",
+            Self::Upgrade => "an upgrade of the connection",
+            Self::OtherHost => "it names another service",
+            Self::Method => "the method is not listed",
+            Self::Path => "the path is not listed",
+            Self::Program => "the program is not listed",
+            Self::Budget => "a budget is spent",
+            Self::Expired => "the grant has ended",
+            Self::Revoked => "the grant was revoked",
+            Self::Suspended => "the box was frozen",
+            Self::NoCredential => "the host has no credential to add",
+            Self::Unreachable => "the service can't be reached",
+            Self::AtOnce => "more at once than is carried",
+            Self::BadAnswer => "the service's answer is none",
+            Self::Limits => "too slow, or its head too large",
+        })
     }
 }

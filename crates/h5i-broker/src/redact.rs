@@ -61,9 +61,7 @@ impl Redactor {
         let mut scanner = Scanner::new(forms);
         let mut clean = Cow::Borrowed(bytes);
         let mut hide = |found: Range<u64>| cover(clean.to_mut(), 0, &found);
-        for &byte in bytes {
-            scanner.step(forms, byte, &mut hide);
-        }
+        scanner.read(forms, bytes, &mut hide);
         scanner.finish(forms, &mut hide);
         clean
     }
@@ -115,9 +113,7 @@ impl StreamRedactor {
             tell(count, to, &found);
             cover(held, from, &found);
         };
-        for &byte in part {
-            scanner.step(forms, byte, &mut hide);
-        }
+        scanner.read(forms, part, &mut hide);
         let certain = scanner.certain(forms);
         self.give(certain)
     }

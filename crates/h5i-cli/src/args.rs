@@ -3,6 +3,7 @@
 
 mod apply;
 mod box_verbs;
+mod grant_verbs;
 mod inside_verbs;
 mod making;
 mod policy_verbs;
@@ -24,6 +25,7 @@ pub use box_verbs::{
     BoxVerb, CreateArgs, DiffArgs, DiffForm, ExplainArgs, ExportArgs, ForwardArgs, GcArgs,
     ListArgs, LogArgs, ProbeArgs, RmArgs, RuleArgs, RunInArgs, SessionArgs, ShellArgs, StatusArgs,
 };
+pub use grant_verbs::{ExtendArgs, GrantArgs, GrantListArgs, GrantVerb};
 pub use inside_verbs::{ChangedPathsArgs, HookArgs, HookShell, NoteArgs, ReportArgs};
 pub use making::{After, BaseArgs, LayoutArgs, LearnArgs, PolicyArgs, RunArgs};
 pub use policy_verbs::{AcceptArgs, CheckArgs, PolicyDiffArgs, PolicyVerb, ProfileArgs, TrustArgs};
@@ -65,6 +67,9 @@ pub enum Verb {
     /// Show, check, compare, trust and extend policies
     #[command(subcommand)]
     Policy(PolicyVerb),
+    /// List, show, take back and extend the grants of a box: what it may ask of services
+    #[command(subcommand)]
+    Grant(GrantVerb),
     /// Check what was exported, and look after the receipts of removed boxes
     #[command(subcommand)]
     Receipt(ReceiptVerb),

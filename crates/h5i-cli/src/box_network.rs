@@ -6,7 +6,7 @@ use std::sync::Arc;
 use h5i_confine::{Plan, Session, SocketSlot, SpawnError};
 use h5i_export::NetworkChange;
 use h5i_net::{Budgets, EventSink, HostResolver, Network, StartError, requests};
-use h5i_policy::{NetMode, NetPolicy, NetRule, ResolvedPolicy, Tier};
+use h5i_policy::{NetMode, NetPolicy, NetRule, ResolvedPolicy, Tier, Via};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, Kind};
@@ -48,7 +48,7 @@ impl Doors {
         let sockets: Vec<OwnedFd> =
             self.0.into_iter().filter_map(|slot| session.take_socket(slot)).collect();
         let resolver = Arc::new(HostResolver);
-        Network::start(sockets, &policy.net, Budgets::from(&policy.net.budget), resolver, sink)
+        Network::start(sockets, &served(policy), Budgets::from(&policy.net.budget), resolver, sink)
             .map_err(|error| start_failure(&error))
     }
 }
@@ -126,7 +126,8 @@ impl LiveNetwork {
         let digest = policy.digest().to_string();
         let rule = rule.map(ToString::to_string);
         recorder.network_changes(change, rule, &digest, policy.net.mode)?;
-        self.network.replace(&policy.net).map_err(|e| {
+        let net = if *wish == Wish::Cut { policy.net.clone() } else { served(&policy) };
+        self.network.replace(&net).map_err(|e| {
             Failure::new(Kind::Io, &e)
                 .hint("its network is closed; h5i box stop NAME ends the session")
         })?;
@@ -137,6 +138,23 @@ impl LiveNetwork {
 
 fn start_failure(error: &StartError) -> Failure {
     Failure::new(Kind::Unavailable, error).hint("h5i box probe --tier supervised")
+}
+
+/// What the network lets pass: the policy's rules, and the services of grants by `intercept`, to
+/// which nothing passes but what the broker takes.
+fn served(policy: &ResolvedPolicy) -> NetPolicy {
+    let mut net = policy.net.clone();
+    let intercepted = policy.grants.values().filter(|grant| grant.via == Via::Intercept);
+    // A host name and a port always make a rule.
+    let rules = intercepted
+        .filter_map(|grant| NetRule::new(&format!("{}:{}", grant.host, grant.port)).ok());
+    let rules: Vec<NetRule> = rules.collect();
+    if net.mode == NetMode::Open || rules.is_empty() {
+        return net;
+    }
+    net.mode = NetMode::Allow;
+    net.allow.extend(rules);
+    net
 }
 
 /// What stands between the box and the networks of the host, in a few words.

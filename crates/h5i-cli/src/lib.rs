@@ -10,6 +10,7 @@
 
 mod archive;
 pub mod args;
+mod box_grants;
 mod box_network;
 pub mod box_plan;
 pub mod caller;
@@ -21,6 +22,7 @@ pub mod envelope;
 pub mod failure;
 mod forward;
 mod gaps;
+pub mod grant_record;
 mod groups;
 mod hook;
 mod inside;

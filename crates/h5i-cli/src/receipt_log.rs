@@ -1,5 +1,6 @@
 //! The receipt log of a box, and how what is seen and said of its sessions becomes records.
 
+mod granted;
 mod recorder;
 mod said;
 mod seen;

@@ -11,6 +11,7 @@ use crate::args::Assignment;
 use crate::box_plan;
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
+use crate::grant_record::GrantDeeds;
 use crate::net_record::NetDeeds;
 use crate::passing::Foreground;
 use crate::payload::Payloads;
@@ -81,6 +82,8 @@ pub struct Finished {
     pub programs: Tally,
     /// What it did on the network.
     pub network: NetDeeds,
+    /// What it did with its grants.
+    pub grants: GrantDeeds,
     /// The budget that it was stopped for, and who spent it.
     pub spent: Option<Spent>,
     /// Why output could not be delivered to the caller, where that failed.
@@ -149,7 +152,7 @@ impl Ended {
 
     fn finished(self, run: u64, deeds: Deeds) -> Finished {
         let Self { outcome, usage, stdout, stderr, undelivered } = self;
-        let Deeds { refused, programs, network, spent } = deeds;
+        let Deeds { refused, programs, network, grants, spent } = deeds;
         Finished {
             run,
             outcome,
@@ -159,6 +162,7 @@ impl Ended {
             refused,
             programs,
             network,
+            grants,
             spent,
             undelivered,
         }

@@ -22,7 +22,9 @@ mod still;
 pub(crate) use host::Host;
 pub(crate) use joined::Joined;
 pub(crate) use message::{Live, LiveProcess, LiveRefusal, LiveRun};
-pub(crate) use overseer::{Ending, Forwarded, Presence, change_network, end, freeze, presence};
+pub(crate) use overseer::{
+    Ending, Forwarded, Presence, change_grant, change_network, end, freeze, presence,
+};
 pub(crate) use reactions::{Reactions, check_export, held, release, say_aside};
 pub use refused::Refused;
 pub(crate) use roster::Lifetime;

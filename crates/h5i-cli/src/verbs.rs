@@ -11,6 +11,7 @@ mod doors;
 mod explain;
 mod export;
 mod forward;
+mod grants;
 mod housekeeping;
 mod listing;
 mod live;
@@ -32,7 +33,7 @@ pub(crate) use receipt::mismatch;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::args::{BoxVerb, Cli, PolicyVerb, ReceiptVerb, Verb};
+use crate::args::{BoxVerb, Cli, GrantVerb, PolicyVerb, ReceiptVerb, Verb};
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::store::{BoxName, Scope, StoredBox};
@@ -132,6 +133,12 @@ pub(crate) fn perform(cli: &Cli) -> Result<Answer, Refusal> {
             PolicyVerb::Diff(args) => policy::diff(&caller()?, args)?,
             PolicyVerb::Accept(args) => accept::accept(&caller()?, args)?,
             PolicyVerb::Trust(args) => trust::trust(&caller()?, args)?,
+        },
+        Verb::Grant(verb) => match verb {
+            GrantVerb::Ls(args) => grants::list(&caller()?, args)?,
+            GrantVerb::Show(args) => grants::show(&caller()?, args)?,
+            GrantVerb::Revoke(args) => grants::revoke(&caller()?, args)?,
+            GrantVerb::Extend(args) => grants::extend(&caller()?, args)?,
         },
         Verb::Receipt(verb) => match verb {
             ReceiptVerb::Verify(args) => receipt::verify(&caller()?, args)?,

@@ -21,6 +21,10 @@ const FASTEST: u64 = 2 << 30;
 /// Free space is not looked at sooner nor later than that.
 const SOONEST: Duration = Duration::from_millis(10);
 const LATEST: Duration = Duration::from_millis(500);
+/// When a session counts for the first time: a short run is done by then.
+const FIRST: Duration = Duration::from_millis(100);
+/// What a run shorter than that may write without being counted at its end.
+const UNCOUNTED: u64 = 4 << 20;
 /// How long the session's thread counts before it looks at anything else.
 const PART: Duration = Duration::from_millis(2);
 /// After a pass comes a pause of so many times its length: without a reason, and with one.
@@ -42,6 +46,8 @@ pub(crate) struct DiskMeter {
     scratch: Vec<OwnedFd>,
     unnamed: UnnamedFiles,
     pass: Option<Pass>,
+    /// Free space when the session began.
+    at_start: u64,
     /// `None` before the first pass, and where what there is has to be found out anew.
     last: Option<Last>,
     /// Bytes by the last pass.
@@ -84,9 +90,23 @@ impl DiskMeter {
         let systems = systems.into_values().collect();
         let counted = scratch.iter().filter_map(|fd| fstat(fd).ok()).map(|found| found.st_dev);
         let unnamed = UnnamedFiles::new(counted.collect());
-        let (bound, next) = (allowed, Instant::now());
         let (pass, last, counted) = (None, None, None);
-        Ok(Self { allowed, roots, systems, scratch, unnamed, pass, last, counted, bound, next })
+        let (bound, next, at_start) = (allowed, Instant::now() + FIRST, 0);
+        let mut meter = Self {
+            allowed,
+            roots,
+            systems,
+            scratch,
+            unnamed,
+            pass,
+            at_start,
+            last,
+            counted,
+            bound,
+            next,
+        };
+        meter.at_start = meter.free();
+        Ok(meter)
     }
 
     /// Looks, and counts a part where there is a reason; yields how much is used when that is more
@@ -110,8 +130,11 @@ impl DiskMeter {
         /// Who waits for the end of a run is not kept longer.
         const PATIENCE: Duration = Duration::from_secs(2);
         const LITTLE: u32 = 50;
-        let last = self.last.as_ref()?;
-        if last.took * LITTLE > lived && self.at_most(last) <= self.bound {
+        let needless = match &self.last {
+            None => self.lost() <= UNCOUNTED,
+            Some(last) => last.took * LITTLE > lived && self.at_most(last) <= self.bound,
+        };
+        if needless {
             return None;
         }
         // One that is under way has gone past places that may have been written since.
@@ -127,6 +150,7 @@ impl DiskMeter {
     /// Who took too much is ended. What is there then stops nobody; more than that does.
     pub(crate) fn is_dealt_with(&mut self) {
         (self.pass, self.last) = (None, None);
+        self.at_start = self.free();
     }
 
     fn has_reason(&self) -> bool {
@@ -143,6 +167,11 @@ impl DiskMeter {
     fn at_most(&self, last: &Last) -> u64 {
         let lost = last.free.saturating_sub(self.free());
         last.bytes.saturating_add(lost).saturating_add(self.in_memory())
+    }
+
+    /// What the file systems have lost since the session began.
+    fn lost(&self) -> u64 {
+        self.at_start.saturating_sub(self.free())
     }
 
     fn count(&mut self, until: Instant, members: impl FnOnce() -> Vec<Member>) -> Option<u64> {
@@ -183,10 +212,12 @@ impl DiskMeter {
         });
         self.next = now + self.interval();
         let used = bytes.saturating_add(self.in_memory());
-        if used <= self.allowed {
+        // Others may have written, too: what the box had is not less than that.
+        let before = used.saturating_sub(self.lost());
+        if used <= self.allowed || first && before <= self.allowed {
             self.bound = self.allowed;
         } else if first {
-            self.bound = used.saturating_add(TO_TIDY);
+            self.bound = before.saturating_add(TO_TIDY);
         }
         (used > self.bound).then_some(used)
     }
@@ -245,6 +276,22 @@ mod tests {
         assert_eq!(counted(&mut meter), None);
         fs::write(dir.path().join("again"), vec![1; 1 << 20]).unwrap();
         assert!(counted(&mut meter).is_some(), "the budget holds again");
+    }
+
+    #[test]
+    fn what_is_written_before_the_first_pass_counts_and_what_was_there_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("before"), vec![1; 4 << 20]).unwrap();
+        // Room that nobody else gives free meanwhile.
+        let mut begun = meter(dir.path(), 64 << 20);
+        fs::write(dir.path().join("at once"), vec![1; 96 << 20]).unwrap();
+        fs::File::open(dir.path().join("at once")).unwrap().sync_all().unwrap();
+        let used = begun.judge(Duration::ZERO, Vec::new);
+        assert!(used.is_some_and(|used| used > 96 << 20), "{used:?}");
+        // The twin: the next session finds it there.
+        let mut next = meter(dir.path(), 64 << 20);
+        assert_eq!(counted(&mut next), None);
+        assert_eq!(next.judge(Duration::ZERO, Vec::new), None);
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(crate) struct Unnamed {
 /// Looks for them.
 #[derive(Debug, Default)]
 pub(crate) struct UnnamedFiles {
-    /// The device of memory files.
+    /// The device of memory files, once it was asked for.
     memory: Option<u64>,
     /// Devices of the box's own memory file systems, which are counted as a whole.
     counted: BTreeSet<u64>,
@@ -35,13 +35,15 @@ pub(crate) struct UnnamedFiles {
 
 impl UnnamedFiles {
     pub(crate) fn new(counted: BTreeSet<u64>) -> Self {
-        let probe = memfd_create("h5i-device", MemfdFlags::CLOEXEC);
-        let memory = probe.and_then(fstat).map(|found| found.st_dev).ok();
-        Self { memory, counted, from: 0 }
+        Self { memory: None, counted, from: 0 }
     }
 
     /// What the files take that these processes hold; each file counts once.
     pub(crate) fn look(&mut self, members: &[Member]) -> Unnamed {
+        if self.memory.is_none() {
+            let probe = memfd_create("h5i-device", MemfdFlags::CLOEXEC);
+            self.memory = probe.and_then(fstat).map(|found| found.st_dev).ok();
+        }
         let mut sum = Unnamed::default();
         let mut seen = BTreeSet::new();
         let mut left = MOST;

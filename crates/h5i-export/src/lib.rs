@@ -67,8 +67,8 @@ pub use path::{
 };
 pub use receipt::{RECEIPT_SCHEMA, RECEIPT_VERSION, Receipt};
 pub use record::{
-    Argv, ByteText, Event, FlowVerdict, Gap, Lane, NetworkChange, Outcome, RECORD_VERSION, Record,
-    RecordError, SpoolFault, Stream, Timestamp, TimestampFormError, Unread,
+    Argv, ByteText, Event, FlowVerdict, Gap, GrantChange, GrantEnd, Lane, NetworkChange, Outcome,
+    RECORD_VERSION, Record, RecordError, SpoolFault, Stream, Timestamp, TimestampFormError, Unread,
 };
 pub use report::{Completeness, Mechanism, MechanismState, ReportInput};
 pub use review::{

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use argv::Argv;
 pub use byte_text::ByteText;
 pub use claim::{Gap, SpoolFault, Stream};
-pub use event::{Event, FlowVerdict, NetworkChange, Outcome, Unread};
+pub use event::{Event, FlowVerdict, GrantChange, GrantEnd, NetworkChange, Outcome, Unread};
 pub use timestamp::{Timestamp, TimestampFormError};
 
 use crate::digest::Digest;

@@ -4,6 +4,7 @@ mod claims;
 mod content;
 mod findings;
 mod flows;
+mod grants;
 mod html;
 mod markdown;
 mod phrase;

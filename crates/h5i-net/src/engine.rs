@@ -13,6 +13,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
 
 use crate::datagrams::Datagrams;
+use crate::divert::Diversion;
 use crate::event::{Event, EventSink, Refusal, RefusedProtocol, SinkClosed};
 use crate::gate::{Notice, Notices};
 use crate::relay::Relay;
@@ -40,6 +41,8 @@ const AT_ONCE: usize = 256;
 pub(crate) enum Command {
     /// These rules hold from now on.
     Replace(NetPolicy, Sender<io::Result<()>>),
+    /// Flows to these services are somebody else's from now on.
+    Divert(Diversion, Sender<io::Result<()>>),
     /// Everything that was counted is told now.
     Report(Sender<io::Result<()>>),
     /// It ends.
@@ -182,6 +185,12 @@ impl Engine {
                 Command::End => return Ok(Next::End),
                 Command::Report(done) => {
                     self.report()?;
+                    done.send(Ok(())).ok();
+                }
+                Command::Divert(diversion, done) => {
+                    self.table.divert(diversion.clone());
+                    self.resolver.forget();
+                    self.relay.divert(diversion);
                     done.send(Ok(())).ok();
                 }
                 Command::Replace(policy, done) => {

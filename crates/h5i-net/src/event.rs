@@ -182,6 +182,8 @@ pub enum Refusal {
     EncryptedHello,
     /// TLS or HTTP that names a host which is not allowed at this address.
     OtherName,
+    /// No TLS, to a service whose flows somebody else carries.
+    NotTls,
     /// A client hello that is none.
     MalformedHello,
     /// HTTP that is none, or whose end two parsers could see at two places.
@@ -235,6 +237,7 @@ impl fmt::Display for Refusal {
             Self::NoServerName => "TLS without a server name",
             Self::EncryptedHello => "TLS with an encrypted client hello",
             Self::OtherName => "it names another host",
+            Self::NotTls => "no TLS, which a grant for this service needs",
             Self::MalformedHello => "a malformed TLS client hello",
             Self::MalformedRequest => "a malformed HTTP request",
             Self::Bytes(_) => "the budget of bytes is spent",

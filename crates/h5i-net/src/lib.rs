@@ -5,6 +5,7 @@ mod address;
 mod attributes;
 mod budget;
 mod datagrams;
+mod divert;
 mod engine;
 mod error;
 mod event;
@@ -24,6 +25,7 @@ mod table;
 
 pub use address::{BOX_V4, BOX_V6, HOST_V4, RESOLVER};
 pub use budget::Budgets;
+pub use divert::{Divert, Diverted};
 pub use error::{ChangeError, PlanError, StartError};
 pub use event::{
     Basis, Event, EventSink, FlowEnded, NoSink, Refusal, RefusedProtocol, SinkClosed, Spent,
@@ -32,3 +34,4 @@ pub use event::{
 pub use network::{Network, SocketRequest, requests};
 pub use pins::PinnedAddress;
 pub use resolver::{Addresses, HostResolver, Resolve};
+pub use sockets::{Sockets, sockets_request};

@@ -1,6 +1,6 @@
 //! A box's network: the one value that its owner holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use h5i_policy::{NetMode, NetPolicy, NetRule, Protocol};
+use h5i_policy::{HostName, NetMode, NetPolicy, NetRule, Protocol};
 use rustix::event::EventfdFlags;
 use rustix::event::epoll::CreateFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
@@ -18,6 +18,7 @@ use rustix::process::{Resource, getrlimit};
 use crate::address::{BOX_V4, BOX_V6, RESOLVER, RESOLVER_PORT};
 use crate::budget::{Budgets, Spending};
 use crate::datagrams::Datagrams;
+use crate::divert::{Diversion, Divert};
 use crate::engine::{Command, DATAGRAM_FLOW, Engine, FLOW};
 use crate::error::{ChangeError, PlanError, StartError};
 use crate::event::EventSink;
@@ -26,7 +27,7 @@ use crate::links;
 use crate::netlink::Netlink;
 use crate::relay::Relay;
 use crate::resolver::{Resolve, Resolver};
-use crate::sockets::Sockets;
+use crate::sockets::{Sockets, sockets_request};
 use crate::table::Table;
 
 /// A socket that must be made in the box's network namespace: the arguments of socket(2).
@@ -53,9 +54,9 @@ const BACKLOG: i32 = 4096;
 /// [`PlanError`], for a policy that can't be served.
 pub fn requests(policy: &NetPolicy) -> Result<[SocketRequest; 10], PlanError> {
     const NETLINK_ROUTE: i32 = 0;
-    const NETLINK_SOCK_DIAG: i32 = 4;
     const NETLINK_NETFILTER: i32 = 12;
     check(policy)?;
+    let diag = sockets_request();
     let netlink = |protocol| (libc::AF_NETLINK, libc::SOCK_RAW, protocol);
     let all = [
         netlink(NETLINK_ROUTE),
@@ -67,7 +68,7 @@ pub fn requests(policy: &NetPolicy) -> Result<[SocketRequest; 10], PlanError> {
         (libc::AF_INET6, libc::SOCK_DGRAM, 0),
         (libc::AF_INET, libc::SOCK_DGRAM, 0),
         (libc::AF_INET, libc::SOCK_STREAM, 0),
-        netlink(NETLINK_SOCK_DIAG),
+        (diag.domain, diag.kind, diag.protocol),
     ];
     Ok(all.map(|(domain, kind, protocol)| SocketRequest { domain, kind, protocol }))
 }
@@ -228,6 +229,23 @@ impl Network {
     /// As [`Network::replace`].
     pub fn cut(&self) -> Result<(), ChangeError> {
         self.replace(&NetPolicy::default())
+    }
+
+    /// Has flows to these services carried by `to` from now on, those of before set apart: to a
+    /// host that a rule lists (or, in open mode, one that the box resolved), at this port, in TLS
+    /// that names it. Nothing else is carried there on the word of such a rule: what names no host
+    /// or is no TLS is refused. A flow to another listed name of the same address passes as ever,
+    /// though the host connects only once it has named it.
+    ///
+    /// # Errors
+    /// [`ChangeError::Ended`].
+    pub fn divert(
+        &self,
+        services: BTreeSet<(HostName, u16)>,
+        to: Arc<dyn Divert>,
+    ) -> Result<(), ChangeError> {
+        let diversion = Diversion::new(services, to);
+        self.ask(|done| Command::Divert(diversion, done))?.map_err(ChangeError::Gate)
     }
 
     /// The rules that hold.

@@ -15,7 +15,8 @@ const PER_NAME: usize = 64;
 const IN_ALL: usize = 4096;
 
 /// An address that the resolver gave for a name. Holding one proves that the name was listed, that
-/// the address is public and that it was not the host's own.
+/// the address is public and that it was not the host's own, or that it is one to which nobody
+/// connects: it stands for a service whose flows are diverted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PinnedAddress {
     name: HostName,
@@ -28,6 +29,11 @@ impl PinnedAddress {
         let address = canonical(address);
         let public = is_public(address) && !is_never_carried(address) && !hosts_own;
         public.then(|| Self { name: name.clone(), address })
+    }
+
+    /// An address that stands for a service whose flows are diverted.
+    pub(crate) fn stand_in(name: &HostName, address: IpAddr) -> Self {
+        Self { name: name.clone(), address }
     }
 
     /// The name.

@@ -18,6 +18,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use crate::budget::Spending;
+use crate::divert::Diversion;
 use crate::event::{Event, EventSink, FlowEnded, Refusal, SinkClosed, Verdict};
 use crate::table::{Permit, Table};
 
@@ -58,6 +59,7 @@ pub(crate) struct Relay {
     pipes: Pipes,
     buffer: Box<[u8; LOOKED_AT]>,
     count: u64,
+    diversion: Option<Diversion>,
 }
 
 impl Relay {
@@ -82,12 +84,18 @@ impl Relay {
             pipes: Pipes::default(),
             buffer: Box::new([0; LOOKED_AT]),
             count: 0,
+            diversion: None,
         }
     }
 
     /// The budgets, and the number of the last flow, which flows of datagrams share.
     pub(crate) fn shared(&mut self) -> (&mut Spending, &mut u64) {
         (&mut self.spending, &mut self.count)
+    }
+
+    /// Has flows to some services carried by somebody else.
+    pub(crate) fn divert(&mut self, diversion: Diversion) {
+        self.diversion = Some(diversion);
     }
 
     pub(crate) fn listeners(&self) -> impl Iterator<Item = impl AsFd + '_> {
@@ -213,12 +221,22 @@ impl Relay {
         self.count += 1;
         let (flow, basis) = (self.count, permit.basis().clone());
         let protocol = Protocol::Tcp;
-        self.sink.event(Event::FlowOpened { flow, destination, protocol, basis, socket })?;
+        let opened =
+            Event::FlowOpened { flow, destination, protocol, basis: basis.clone(), socket };
+        self.sink.event(opened)?;
         let place = self.free.pop().unwrap_or_else(|| {
             self.flows.push(None);
             self.flows.len() - 1
         });
-        let server = permit.dial().first().copied().ok_or(Errno::INVAL).and_then(connect);
+        let waits = self.diversion.as_ref().filter(|d| d.may_concern(&basis, destination.port()));
+        let mut broker = None;
+        let server = match waits {
+            Some(_) => pair().map(|(server, other)| {
+                broker = Some(other);
+                server
+            }),
+            None => permit.dial().first().copied().ok_or(Errno::INVAL).and_then(connect),
+        };
         let watched = server.and_then(|server| {
             sockopt::set_tcp_nodelay(&client, true)?;
             self.watch(place, Side::Client, &client)?;
@@ -228,7 +246,10 @@ impl Relay {
         match watched {
             Ok(server) => {
                 let (client, server) = (End::new(client), End::new(server));
-                let flow = Flow::new((flow, destination), permit, client, server, now);
+                let mut flow = Flow::new((flow, destination), permit, client, server, now);
+                if let Some(broker) = broker {
+                    flow.wait_for_name(broker, socket);
+                }
                 self.flows[place] = Some(Box::new(flow));
                 Ok(())
             }
@@ -251,7 +272,7 @@ impl Relay {
     fn turn(&mut self, place: usize, now: Instant) -> Result<(), SinkClosed> {
         let Some(Some(flow)) = self.flows.get_mut(place) else { return Ok(()) };
         let before = flow.bytes();
-        let turn = flow.turn(&mut self.pipes, &mut self.buffer);
+        let turn = flow.turn(&mut self.pipes, &mut self.buffer, self.diversion.as_ref());
         let carried = flow.bytes() - before;
         let next = match turn {
             Turn::Over(Verdict::Unreachable(_)) => flow.next_address(),
@@ -268,12 +289,33 @@ impl Relay {
                 self.ready.push_back(place);
                 Ok(())
             }
+            (Turn::Dial(first), _) => self.dial(place, first, now),
             (Turn::Over(_), Some(next)) => self.try_instead(place, next, now),
             (Turn::Over(verdict), None) => self.end(place, verdict, now),
         }
     }
 
+    /// Connects a flow that was to be diverted, and is none of those.
+    fn dial(&mut self, place: usize, to: SocketAddr, now: Instant) -> Result<(), SinkClosed> {
+        if let Some(Some(flow)) = self.flows.get_mut(place) {
+            flow.dials_now();
+        }
+        self.connect_instead(place, to, now)
+    }
+
     fn try_instead(
+        &mut self,
+        place: usize,
+        next: SocketAddr,
+        now: Instant,
+    ) -> Result<(), SinkClosed> {
+        if let Some(Some(flow)) = self.flows.get_mut(place) {
+            flow.tries_next();
+        }
+        self.connect_instead(place, next, now)
+    }
+
+    fn connect_instead(
         &mut self,
         place: usize,
         next: SocketAddr,
@@ -285,7 +327,7 @@ impl Relay {
         });
         match (server, self.flows.get_mut(place)) {
             (Ok(server), Some(Some(flow))) => {
-                flow.try_instead(End::new(server));
+                flow.connects(End::new(server));
                 Ok(())
             }
             (Err(error), _) => self.end(place, Verdict::Unreachable(error.raw_os_error()), now),
@@ -315,6 +357,12 @@ fn original_destination(client: &OwnedFd) -> Option<SocketAddr> {
         Ok(v4) => Some(SocketAddr::V4(v4)),
         Err(_) => sockopt::ipv6_original_dst(client).ok().map(SocketAddr::V6),
     }
+}
+
+/// The two ends of a connection within this process.
+fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)
 }
 
 /// Begins a connection of the host's.

@@ -37,6 +37,7 @@ const REFUSED_KINDS: usize = 1024;
 /// Datagrams that are read before others have their turn.
 const TURN: usize = 64;
 /// How long a failed lookup is remembered.
+const STAND_IN_LIVES: Duration = Duration::from_secs(60);
 const FAILED_LIVES: Duration = Duration::from_secs(2);
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(300);
@@ -178,6 +179,23 @@ impl Resolver {
         Ok(Known { addresses: Some(kept.told), until: now + lives })
     }
 
+    /// The address of a service whose flows are diverted: nobody is asked for it.
+    fn learn_stand_in(
+        &self,
+        name: &HostName,
+        address: IpAddr,
+        table: &mut Table,
+        now: Instant,
+    ) -> Result<Known, SinkClosed> {
+        if table.keep_stand_in(name, address, (STAND_IN_LIVES, now)).is_err() {
+            self.sink.event(Event::Unresolved { name: name.clone() })?;
+            return Ok(Known { addresses: None, until: now + FAILED_LIVES });
+        }
+        let (pinned, withheld) = (vec![address], Vec::new());
+        self.sink.event(Event::Resolved { name: name.clone(), pinned, withheld })?;
+        Ok(Known { addresses: Some(vec![address]), until: now + STAND_IN_LIVES })
+    }
+
     /// Forgets what was learnt under other rules.
     pub(crate) fn forget(&mut self) {
         self.known.clear();
@@ -220,6 +238,12 @@ impl Resolver {
         }
         if !table.rules().resolves(&name) {
             return self.refuse(from, &question);
+        }
+        if let Some(address) = table.stand_in(&name)
+            && self.known.get(&name).is_none_or(|known| known.until <= now)
+        {
+            let known = self.learn_stand_in(&name, address, table, now)?;
+            self.known.insert(name.clone(), known);
         }
         match self.known.get(&name).filter(|known| known.until > now).cloned() {
             Some(known) => self.tell(from, &question, &known, now),

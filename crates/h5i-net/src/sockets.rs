@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use h5i_policy::Protocol;
 
 use crate::netlink::Netlink;
+use crate::network::SocketRequest;
 
 /// `SOCK_DIAG_BY_FAMILY`.
 const BY_FAMILY: u16 = 20;
@@ -16,22 +17,25 @@ const INODE: usize = 4 + 48 + 16;
 /// The sockets of the box's network namespace. The question was asked from outside: nothing of it
 /// can be seen or answered by the box.
 #[derive(Debug)]
-pub(crate) struct Sockets(Netlink);
+pub struct Sockets(Netlink);
+
+/// The socket that [`Sockets`] asks by: made in the box's network namespace.
+#[must_use]
+pub const fn sockets_request() -> SocketRequest {
+    const NETLINK_SOCK_DIAG: i32 = 4;
+    SocketRequest { domain: libc::AF_NETLINK, kind: libc::SOCK_RAW, protocol: NETLINK_SOCK_DIAG }
+}
 
 impl Sockets {
-    /// Asks by a socket of the family `NETLINK_SOCK_DIAG` that was made in the box.
-    pub(crate) fn new(socket: OwnedFd) -> Self {
+    /// Asks by a socket as [`sockets_request`] says.
+    #[must_use]
+    pub fn new(socket: OwnedFd) -> Self {
         Self(Netlink::new(socket))
     }
 
     /// The inode of the box's socket at `client` that wanted to go `to`. `None` when it is gone
     /// already, or the kernel does not tell.
-    pub(crate) fn inode(
-        &mut self,
-        protocol: Protocol,
-        client: SocketAddr,
-        to: SocketAddr,
-    ) -> Option<u64> {
+    pub fn inode(&mut self, protocol: Protocol, client: SocketAddr, to: SocketAddr) -> Option<u64> {
         let answer = self.0.fetch(BY_FAMILY, question(protocol, client, to)).ok()?;
         let inode = answer.body.get(INODE..INODE + 4)?.try_into().ok()?;
         // A socket that is closed, and only waits for the other side, has none.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use h5i_policy::{HostName, NetPolicy, NetRule, Protocol, ServerName};
 
 use crate::address::{HOST_V4, canonical, is_never_carried};
+use crate::divert::Diversion;
 use crate::event::{Basis, Refusal};
 use crate::gate::{Change, Denied, Door, Gate, Listener, Range};
 use crate::links;
@@ -46,6 +47,21 @@ impl Permit {
         }
     }
 
+    /// Keeps some of the names by which it is allowed; whether it still is.
+    pub(crate) fn keep_names(&mut self, keep: impl Fn(&HostName) -> bool) -> bool {
+        match &mut self.basis {
+            Basis::Names(names) => {
+                names.retain(|(name, _)| keep(name));
+                !names.is_empty()
+            }
+            Basis::Open(names) => {
+                names.retain(keep);
+                true
+            }
+            Basis::Address(_) | Basis::Host(_) => true,
+        }
+    }
+
     /// What the rules by which it is allowed demand of the names in TLS: the least of it.
     pub(crate) fn server_name(&self) -> ServerName {
         match &self.basis {
@@ -78,6 +94,7 @@ pub(crate) struct Table {
     next_end: Option<Instant>,
     host_route: Netlink,
     sockets: Sockets,
+    diversion: Option<Diversion>,
 }
 
 impl Table {
@@ -91,11 +108,40 @@ impl Table {
         let ranges = rules.ranges().clone();
         let gate = Gate::set_up(gate, relay, &ranges)?;
         let (pins, doors, next_end) = (Pins::default(), BTreeSet::new(), None);
-        Ok(Self { rules, pins, gate, ranges, doors, next_end, host_route, sockets })
+        let diversion = None;
+        Ok(Self { rules, pins, gate, ranges, doors, next_end, host_route, sockets, diversion })
     }
 
     pub(crate) fn rules(&self) -> &Rules {
         &self.rules
+    }
+
+    /// Flows to some services are somebody else's.
+    pub(crate) fn divert(&mut self, diversion: Diversion) {
+        self.diversion = Some(diversion);
+    }
+
+    /// The address that stands for a service all of whose flows are diverted.
+    pub(crate) fn stand_in(&self, name: &HostName) -> Option<IpAddr> {
+        let diversion = self.diversion.as_ref().filter(|_| !self.rules.is_open())?;
+        let diverted = |rule: &NetRule| {
+            rule.protocol() == Protocol::Tcp && diversion.concerns(name, rule.port())
+        };
+        diversion.stand_in(name).filter(|_| self.rules.of_name(name).all(diverted))
+    }
+
+    /// Pins it, and opens the gate for it.
+    ///
+    /// # Errors
+    /// When the gate can't be changed; it may not be told then.
+    pub(crate) fn keep_stand_in(
+        &mut self,
+        name: &HostName,
+        address: IpAddr,
+        (lives, now): (Duration, Instant),
+    ) -> io::Result<()> {
+        self.pins.keep(&PinnedAddress::stand_in(name, address), now + lives + GRACE);
+        self.step(now)
     }
 
     /// Judges a flow by its original destination.

@@ -39,7 +39,7 @@ fn digests_of_built_in_profiles_change_only_on_purpose() {
 }
 
 #[test]
-fn what_needs_no_grant_can_be_had_today_and_the_others_are_refused_by_name() {
+fn every_built_in_profile_can_be_had_today() {
     let fields = |resolved: &Resolved| match unenforced(&resolved.policy) {
         rows if rows.is_empty() => "can be had".to_owned(),
         rows => {
@@ -48,8 +48,8 @@ fn what_needs_no_grant_can_be_had_today_and_the_others_are_refused_by_name() {
         }
     };
     insta::assert_snapshot!(each(fields), @r#"
-    agent-claude refused for grant anthropic
-    agent-codex  refused for grant openai
+    agent-claude can be had
+    agent-codex  can be had
     agent-local  can be had
     browser      can be had
     default      can be had

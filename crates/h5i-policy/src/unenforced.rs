@@ -82,10 +82,10 @@ const ROWS: &[Row] = &[
         field: "grant",
         asks: |policy| {
             let names: Vec<&str> = policy.grants.keys().map(String::as_str).collect();
-            (!names.is_empty()).then(|| names.join(", "))
+            (!names.is_empty() && policy.tier < Tier::Supervised).then(|| names.join(", "))
         },
-        why: "can't be enforced by this version: grants come with the broker",
-        instead: "choose a profile without grants",
+        why: "needs a network that the host holds, which only tier supervised and stronger have",
+        instead: "choose --tier supervised, or a profile without grants",
     },
     Row {
         field: "react.canary-read",

@@ -22,6 +22,8 @@ pub(super) struct Forms {
     depths: Vec<(StateID, usize)>,
     /// Forms that are found only as they are, by their pattern's number.
     plain_only: Vec<bool>,
+    /// Which bytes begin a form or an escape.
+    begins: [bool; 256],
 }
 
 impl Forms {
@@ -56,11 +58,20 @@ impl Forms {
         depths.sort_unstable();
         depths.dedup();
         let plain_only = forms.iter().map(|form| form.len() < LEAST_ENCODED).collect();
-        Ok(Some(Self { nfa, start, depths, plain_only }))
+        let mut begins = [false; 256];
+        for byte in forms.iter().map(|form| form[0]).chain(*b"%\\") {
+            begins[usize::from(byte)] = true;
+        }
+        Ok(Some(Self { nfa, start, depths, plain_only, begins }))
     }
 
     pub(super) fn start(&self) -> StateID {
         self.start
+    }
+
+    /// Whether a byte can begin a form or an escape.
+    pub(super) fn begins(&self, byte: u8) -> bool {
+        self.begins[usize::from(byte)]
     }
 
     pub(super) fn next(&self, state: StateID, byte: u8) -> StateID {

@@ -26,8 +26,24 @@ impl Scanner {
         Self { plain: forms.start(), at: 0, readings }
     }
 
-    /// Reads one byte. A find never begins before what [`Scanner::certain`] gave last.
-    pub(super) fn step(&mut self, forms: &Forms, byte: u8, find: Find<'_>) {
+    /// Reads bytes. A find never begins before what [`Scanner::certain`] gave last.
+    pub(super) fn read(&mut self, forms: &Forms, bytes: &[u8], find: Find<'_>) {
+        let mut rest = bytes;
+        loop {
+            if self.plain == forms.start() && self.readings.iter().all(Unescaped::rests) {
+                // Nothing is under way: what begins nothing need not be looked at.
+                let begins = rest.iter().position(|byte| forms.begins(*byte));
+                let skipped = begins.unwrap_or(rest.len());
+                self.at += skipped as u64;
+                rest = &rest[skipped..];
+            }
+            let Some((byte, after)) = rest.split_first() else { return };
+            self.step(forms, *byte, find);
+            rest = after;
+        }
+    }
+
+    fn step(&mut self, forms: &Forms, byte: u8, find: Find<'_>) {
         let before = self.plain;
         self.plain = forms.next(before, byte);
         let start = self.at;
@@ -36,6 +52,9 @@ impl Scanner {
             find(self.at - length as u64..self.at);
         }
         for reading in &mut self.readings {
+            if reading.rests() && byte != reading.escape.lead() {
+                continue;
+            }
             reading.step(forms, byte, start, before, find);
             reading.rest(forms, self.plain);
         }
@@ -80,6 +99,11 @@ struct Own {
 impl Unescaped {
     fn new(escape: Escape) -> Self {
         Self { escape, open: Vec::new(), open_at: 0, open_state: None, own: None }
+    }
+
+    /// Whether it is the plain reading, and no escape is under way.
+    fn rests(&self) -> bool {
+        self.open.is_empty() && self.own.is_none()
     }
 
     /// Reads the byte at `start`, before which the plain reading's state was `before`.

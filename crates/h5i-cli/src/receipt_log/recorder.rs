@@ -13,6 +13,7 @@ use super::ReceiptLog;
 use super::seen::{end_event, refused_event};
 use crate::failure::Failure;
 use crate::gaps::{Gaps, Hook};
+use crate::grant_record::{GrantDeeds, GrantRecord};
 use crate::hook;
 use crate::log_kinds::records_of;
 use crate::log_sync::LogSync;
@@ -33,6 +34,7 @@ pub struct Recorder {
     /// Programs of runs that are over, and those of which nobody knows whose they are.
     others: Mutex<Programs>,
     pub(super) net: Mutex<NetRecord>,
+    pub(super) grants: Mutex<GrantRecord>,
     pub(super) holders: Mutex<KnownHolders>,
     pub(super) session: OnceLock<SessionHandle>,
     reactions: Reactions,
@@ -62,6 +64,8 @@ pub struct Deeds {
     pub programs: Tally,
     /// What it did on the network; in a session of this process it is told after its end.
     pub network: NetDeeds,
+    /// What it did with its grants.
+    pub grants: GrantDeeds,
     /// The budget that it was stopped for.
     pub spent: Option<Spent>,
 }
@@ -71,6 +75,7 @@ impl Recorder {
     #[must_use]
     pub fn new(log: ReceiptLog, manifest: &Manifest, policy_of: &ResolvedPolicy) -> Self {
         let (tier, net) = (policy_of.tier, Mutex::new(NetRecord::new(policy_of.net.mode)));
+        let grants = Mutex::new(GrantRecord::new(policy_of));
         let policy = Mutex::new(manifest.policy_digest.to_string());
         let sync = Mutex::new(LogSync::new(log.file()));
         let (runs, others, holders, session, spool) = Default::default();
@@ -85,6 +90,7 @@ impl Recorder {
             runs,
             others,
             net,
+            grants,
             holders,
             session,
             reactions,
@@ -115,9 +121,11 @@ impl Recorder {
     /// A run is over: yields what it did.
     pub fn leave(&self, run: u64) -> Deeds {
         self.takes_last_words(run);
+        let grants = self.grants_of(run);
         let deeds = |going: Going| {
             let (refused, programs) = (going.refused, going.programs.tally());
-            Deeds { refused, programs, network: NetDeeds::default(), spent: going.spent }
+            let network = NetDeeds::default();
+            Deeds { refused, programs, network, grants, spent: going.spent }
         };
         self.runs().remove(&run).map(deeds).unwrap_or_default()
     }
@@ -308,7 +316,7 @@ impl Recorder {
     }
 
     /// The run that goes, if it is only one.
-    pub(super) fn alone(&self) -> Option<u64> {
+    pub(crate) fn alone(&self) -> Option<u64> {
         let runs = self.runs();
         runs.keys().next().copied().filter(|_| runs.len() == 1)
     }

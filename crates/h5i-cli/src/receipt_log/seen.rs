@@ -34,6 +34,14 @@ impl EventSink for Recorder {
     }
 }
 
+impl Recorder {
+    /// The process that holds a socket of the box.
+    pub(crate) fn holder_of(&self, inode: u64) -> Option<confine::SocketHolder> {
+        let mut known = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
+        self.session.get()?.holder_of(inode, &mut known)
+    }
+}
+
 impl h5i_net::EventSink for Recorder {
     /// What the network saw is of the run whose process holds the socket, or of the one that goes
     /// alone; what has no socket any more, among several, is of none.
@@ -41,10 +49,7 @@ impl h5i_net::EventSink for Recorder {
         let alone = self.alone();
         let holder = match &event {
             h5i_net::Event::FlowOpened { socket: Some(inode), .. }
-            | h5i_net::Event::FlowRefused { socket: Some(inode), .. } => {
-                let mut known = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
-                self.session.get().and_then(|session| session.holder_of(*inode, &mut known))
-            }
+            | h5i_net::Event::FlowRefused { socket: Some(inode), .. } => self.holder_of(*inode),
             _ => None,
         };
         let taken = {

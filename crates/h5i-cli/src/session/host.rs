@@ -11,6 +11,7 @@ use h5i_policy::ResolvedPolicy;
 use super::control_socket::{self, Before};
 use super::roster::{Lifetime, Place, Roster};
 use super::service;
+use crate::box_grants::{Mouths, with_trust};
 use crate::box_network::{Doors, LiveNetwork};
 use crate::box_plan;
 use crate::caller::Caller;
@@ -46,10 +47,12 @@ impl Host {
         prepare: impl FnOnce(&mut Launched<'_>) -> Result<T, Failure>,
     ) -> Result<(Self, T), Failure> {
         let layout = box_plan::layout_of(&caller.store, stored, manifest)?;
+        let (layout, trust) = with_trust(layout, stored, policy)?;
         // The stage's first steps are the same whatever the plan; a plan that is refused ends them.
         let ahead = Ahead::start(policy, &layout);
         let mut plan = box_plan::plan(policy, &layout)?;
         let doors = Doors::ask(&mut plan, policy)?;
+        let mouths = Mouths::ask(&mut plan, policy, trust);
         let started = |e| spawn_failure(&SpawnError::Session(e));
         let mut launched = plan.launch(Some(ahead.map_err(started)?)).map_err(started)?;
         // While the stage builds the box. Nothing of the box runs before the log is open.
@@ -66,12 +69,19 @@ impl Host {
         roster.recorder.tells_runs_apart(session.handle());
         if let Some(doors) = doors {
             // Who waits to come in is let in when the network stands.
-            match doors.open(&mut session, policy, recorder) {
-                Ok(network) => roster.has_network(LiveNetwork::new(network, policy.clone())),
-                Err(failure) => {
-                    roster.close();
-                    return Err(failure);
+            let opened = doors.open(&mut session, policy, Arc::clone(&recorder) as _);
+            let opened = opened.and_then(|network| {
+                if let Some(mouths) = mouths {
+                    let grants = mouths.open(&mut session, caller, &recorder)?;
+                    grants.divert(&network, &recorder)?;
+                    roster.has_grants(grants);
                 }
+                roster.has_network(LiveNetwork::new(network, policy.clone()));
+                Ok(())
+            });
+            if let Err(failure) = opened {
+                roster.close();
+                return Err(failure);
             }
         }
         roster.opens(session.handle());
@@ -94,6 +104,9 @@ impl Host {
         let number = self.roster.recorder.admit(argv.to_vec())?;
         let mut command = self.session.handle().command(program);
         command.args(args).number(number);
+        for (name, value) in self.roster.issue(number)? {
+            command.env(name, value);
+        }
         Ok((number, command))
     }
 
@@ -105,6 +118,7 @@ impl Host {
     /// A run of this process is over: yields what it did, but for what it did on the network, whose
     /// flows may outlive it.
     pub(crate) fn leave(&self, run: u64) -> Deeds {
+        self.roster.ends_run(run);
         self.roster.counts_network();
         self.roster.recorder.leave(run)
     }

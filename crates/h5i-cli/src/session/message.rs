@@ -8,8 +8,10 @@ use h5i_policy::{NetPolicy, Violation};
 use serde::{Deserialize, Serialize};
 
 use super::{Refused, Spent};
+use crate::box_grants::{GrantWish, LiveGrant};
 use crate::box_network::Wish;
 use crate::failure::Failure;
+use crate::grant_record::GrantDeeds;
 use crate::json_bytes::JsonBytes;
 use crate::net_record::NetDeeds;
 use crate::program_record::Tally;
@@ -35,6 +37,8 @@ pub(super) enum Request {
     Freeze { frozen: bool },
     /// Change what the box may reach.
     Network(Wish),
+    /// Change a grant.
+    Grant(GrantWish),
     /// After a run's end, where its output is kept by who joined: what of it.
     Kept { output: Vec<Event> },
     /// Stop every process until the conversation ends.
@@ -104,6 +108,8 @@ pub(crate) struct Live {
     pub(crate) forwards: Vec<(u16, String)>,
     /// What may be reached, where the host holds the doors.
     pub(crate) network: Option<NetPolicy>,
+    /// The grants that runs hold, and those that some have held.
+    pub(crate) grants: Vec<LiveGrant>,
 }
 
 /// Something that was refused.
@@ -202,6 +208,7 @@ pub(super) struct End {
     refused: Vec<Refused>,
     programs: Tally,
     network: NetDeeds,
+    grants: GrantDeeds,
     spent: Option<Spent>,
 }
 
@@ -223,7 +230,7 @@ const NAMES: usize = 256;
 
 impl End {
     pub(super) fn new(outcome: Outcome, usage: Usage, deeds: Deeds) -> Self {
-        let Deeds { mut refused, mut programs, network, spent } = deeds;
+        let Deeds { mut refused, mut programs, network, grants, spent } = deeds;
         programs.names.truncate(NAMES);
         let micros = |span: Duration| u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
         refused.truncate(KINDS);
@@ -238,13 +245,23 @@ impl End {
             _ => How::CutOff,
         };
         let (wall_us, cpu_us) = (micros(usage.wall), micros(usage.cpu));
-        Self { how, wall_us, cpu_us, max_rss: usage.max_rss, refused, programs, network, spent }
+        Self {
+            how,
+            wall_us,
+            cpu_us,
+            max_rss: usage.max_rss,
+            refused,
+            programs,
+            network,
+            grants,
+            spent,
+        }
     }
 
     pub(super) fn deeds(&self) -> Deeds {
         let (refused, programs) = (self.refused.clone(), self.programs.clone());
-        let (network, spent) = (self.network.clone(), self.spent.clone());
-        Deeds { refused, programs, network, spent }
+        let (network, grants) = (self.network.clone(), self.grants.clone());
+        Deeds { refused, programs, network, grants, spent: self.spent.clone() }
     }
 
     pub(super) fn outcome(&self) -> Outcome {

@@ -10,6 +10,7 @@ use super::control_socket::{be_patient, peer, reach};
 use super::frame::{receive, send};
 use super::message::{Live, Reply, Request};
 use super::seat::{silent, unheard};
+use crate::box_grants::GrantWish;
 use crate::box_network::Wish;
 use crate::failure::{Failure, Kind};
 use crate::store::{BoxLock, LockError, StoredBox};
@@ -101,6 +102,17 @@ pub(crate) fn freeze(stored: &StoredBox, frozen: bool) -> Result<usize, Failure>
 pub(crate) fn change_network(stored: &StoredBox, wish: Wish) -> Result<String, Failure> {
     match ask(stored, &Request::Network(wish))? {
         Some((Reply::Changed { policy }, _)) => Ok(policy),
+        _ => Err(not_alive(stored)),
+    }
+}
+
+/// Changes a grant of a box that is alive.
+///
+/// # Errors
+/// As [`change_network`].
+pub(crate) fn change_grant(stored: &StoredBox, wish: GrantWish) -> Result<(), Failure> {
+    match ask(stored, &Request::Grant(wish))? {
+        Some((Reply::Done { .. }, _)) => Ok(()),
         _ => Err(not_alive(stored)),
     }
 }

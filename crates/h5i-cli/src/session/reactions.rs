@@ -15,6 +15,7 @@ use h5i_export::{ByteText, Event};
 use h5i_policy::{React, Reaction, Violation};
 
 use super::message::LiveRefusal;
+use crate::box_grants::LiveGrants;
 use crate::command_line::say;
 use crate::failure::{Failure, Kind};
 use crate::path_error::{Action, PathError};
@@ -35,6 +36,7 @@ pub(crate) struct Reactions {
     name: String,
     host_dir: PathBuf,
     session: OnceLock<SessionHandle>,
+    grants: OnceLock<Weak<LiveGrants>>,
     state: Mutex<State>,
 }
 
@@ -55,14 +57,21 @@ struct State {
 impl Reactions {
     /// For a session of the box of this name.
     pub(crate) fn new(react: React, name: &str, host_dir: &Path) -> Self {
-        let (session, state) = Default::default();
-        Self { react, name: name.to_owned(), host_dir: host_dir.to_owned(), session, state }
+        let (session, grants, state) = Default::default();
+        let (name, host_dir) = (name.to_owned(), host_dir.to_owned());
+        Self { react, name, host_dir, session, grants, state }
     }
 
     /// The session that is acted on.
     pub(crate) fn act_on(&self, session: SessionHandle) {
         // There is one in the life of this.
         self.session.set(session).ok();
+    }
+
+    /// What is suspended with it.
+    pub(crate) fn suspends(&self, grants: &Arc<LiveGrants>) {
+        // There is one in the life of this.
+        self.grants.set(Arc::downgrade(grants)).ok();
     }
 
     /// Something was violated: does what the policy says of it, once for each `cause`. `record` takes
@@ -120,6 +129,10 @@ impl Reactions {
         }
         if let Some(session) = self.session.get() {
             session.freeze();
+        }
+        if let Some(grants) = self.grants.get().and_then(Weak::upgrade) {
+            // What was violated may be a grant, whose broker waits for this.
+            drop(std::thread::Builder::new().spawn(move || grants.suspend()));
         }
         self.tell(format!(
             "box `{0}` is frozen by {why}; h5i box thaw {0} lets it go on",

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use h5i_confine::SessionHandle;
 
 use super::message::{Live, LiveRun};
+use crate::box_grants::{GrantWish, LiveGrants};
 use crate::box_network::{LiveNetwork, Wish};
 use crate::failure::{Failure, Kind};
 use crate::json_bytes::JsonBytes;
@@ -30,6 +31,7 @@ pub(super) struct Roster {
     since: Timestamp,
     state: Mutex<State>,
     network: Mutex<Option<LiveNetwork>>,
+    grants: Mutex<Option<Arc<LiveGrants>>>,
     changed: Condvar,
 }
 
@@ -50,7 +52,8 @@ impl Roster {
     pub(super) fn new(recorder: Arc<Recorder>, lifetime: Lifetime) -> Arc<Self> {
         let state = State { started: lifetime == Lifetime::Started, ..State::default() };
         let (since, state, changed) = (Timestamp::now(), Mutex::new(state), Condvar::new());
-        Arc::new(Self { recorder, since, state, network: Mutex::new(None), changed })
+        let (network, grants) = Default::default();
+        Arc::new(Self { recorder, since, state, network, grants, changed })
     }
 
     /// The session is there.
@@ -62,6 +65,49 @@ impl Roster {
     /// The session has a network of its own.
     pub(super) fn has_network(&self, network: LiveNetwork) {
         *self.network() = Some(network);
+    }
+
+    /// The session has grants.
+    pub(super) fn has_grants(&self, grants: LiveGrants) {
+        let grants = Arc::new(grants);
+        self.recorder.reactions().suspends(&grants);
+        *self.held() = Some(grants);
+    }
+
+    /// Its grants, where it has any.
+    pub(super) fn grants(&self) -> Option<Arc<LiveGrants>> {
+        self.held().clone()
+    }
+
+    /// Gives a run its grants: variables of its environment.
+    ///
+    /// # Errors
+    /// As [`LiveGrants::issue`].
+    pub(super) fn issue(&self, run: u64) -> Result<Vec<(String, String)>, Failure> {
+        self.grants().map_or_else(|| Ok(Vec::new()), |grants| grants.issue(run))
+    }
+
+    /// A run is over: it holds no grant any more.
+    pub(super) fn ends_run(&self, run: u64) {
+        if let Some(grants) = self.grants() {
+            grants.end(run);
+        }
+    }
+
+    /// Changes a grant.
+    ///
+    /// # Errors
+    /// A refusal for a box without grants; as [`LiveGrants::change`].
+    pub(super) fn change_grant(&self, wish: &GrantWish) -> Result<(), Failure> {
+        match self.grants() {
+            Some(grants) => grants.change(wish, &self.recorder),
+            None => Err(Failure::told(Kind::NotFound, "the box has no grants")
+                .hint("grants are of the policy: h5i policy show")),
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Arc<LiveGrants>>> {
+        self.grants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Brings to record what the network has counted so far.
@@ -77,7 +123,15 @@ impl Roster {
     /// A refusal for a box without one; as [`LiveNetwork::change`].
     pub(super) fn change_network(&self, wish: &Wish) -> Result<String, Failure> {
         match &mut *self.network() {
-            Some(network) => network.change(wish, &self.recorder),
+            Some(network) => {
+                let digest = network.change(wish, &self.recorder)?;
+                if *wish == Wish::Cut
+                    && let Some(grants) = self.grants()
+                {
+                    grants.revoke_all();
+                }
+                Ok(digest)
+            }
             None => Err(Failure::told(Kind::Refused, "the box has no network with doors")
                 .hint("rules are of boxes made with --tier supervised")),
         }
@@ -87,6 +141,8 @@ impl Roster {
     pub(super) fn ends_network(&self) {
         let network = self.network().take();
         drop(network);
+        let grants = self.held().take();
+        drop(grants);
     }
 
     fn network(&self) -> MutexGuard<'_, Option<LiveNetwork>> {
@@ -158,6 +214,7 @@ impl Roster {
             refused: reactions.last(),
             forwards,
             network: self.network().as_ref().map(|network| network.rules().clone()),
+            grants: self.grants().map(|grants| grants.state()).unwrap_or_default(),
         }
     }
 

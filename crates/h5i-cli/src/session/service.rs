@@ -138,10 +138,16 @@ fn oversee(
             let reactions = roster.recorder.reactions();
             let (word, processes) = if frozen {
                 recorded(reactions.frozen_by_hand(true))?;
+                if let Some(grants) = roster.grants() {
+                    grants.suspend();
+                }
                 ("frozen", session.freeze())
             } else {
                 let thawed = session.thaw();
                 recorded(reactions.frozen_by_hand(false))?;
+                if let Some(grants) = roster.grants() {
+                    grants.resume();
+                }
                 ("thawed", thawed)
             };
             recorded(roster.recorder.note(&format!("{word}: {processes} processes")))?;
@@ -151,6 +157,10 @@ fn oversee(
         Request::Record { event } => still::write(stream, roster, event),
         Request::Network(wish) => match roster.change_network(&wish) {
             Ok(policy) => send(stream, &Reply::Changed { policy }, &[]),
+            Err(failure) => send(stream, &Reply::Refused(failure), &[]),
+        },
+        Request::Grant(wish) => match roster.change_grant(&wish) {
+            Ok(()) => send(stream, &Reply::Done { processes: 0 }, &[]),
             Err(failure) => send(stream, &Reply::Refused(failure), &[]),
         },
         Request::Forward { port, at } => {
@@ -237,6 +247,7 @@ fn attend(stream: &UnixStream, place: &Place) -> io::Result<()> {
     }
     listening.pass_on(reactions, &caller);
     let (outcome, usage) = run.finish();
+    place.roster().ends_run(number);
     let recorder = &place.roster().recorder;
     place.roster().counts_network();
     let mut deeds = recorder.leave(number);
@@ -373,6 +384,9 @@ fn start(
     for (name, value) in &wanted.environment {
         command.env(string(name), string(value));
     }
+    for (name, value) in place.roster().issue(number)? {
+        command.env(name, value);
+    }
     if let Some(terminal) = &wanted.terminal {
         command.terminal(TerminalSize { rows: terminal.rows, columns: terminal.columns });
         if let Some((modes, characters)) = terminal.modes {
@@ -385,6 +399,7 @@ fn start(
     connect(&mut command, wanted.stdio, fds).map_err(prepare("connect input and output"))?;
     command.end_notice(notice.try_clone().map_err(prepare("watch"))?);
     let run = command.spawn().map_err(|error| {
+        place.roster().ends_run(number);
         place.roster().recorder.leave(number);
         spawn_failure(&error)
     })?;

@@ -100,7 +100,8 @@ fn is_denial(event: &Event) -> bool {
         Event::RefusedCall { .. }
         | Event::RefusedFlow { .. }
         | Event::RefusedAddress { .. }
-        | Event::RefusedName { .. } => true,
+        | Event::RefusedName { .. }
+        | Event::GrantRefused { .. } => true,
         Event::FlowEnd { reason, .. } => reason.is_some(),
         _ => false,
     }

@@ -7,7 +7,8 @@ use h5i_export::Secrets;
 use serde_json::json;
 
 use super::summary::{
-    ending, headline, network_refusals, notes_of, ran, refusals, run_data, undelivered,
+    ending, grant_refusals, grants, headline, network_refusals, notes_of, ran, refusals, run_data,
+    undelivered,
 };
 use super::{Answer, Refusal};
 use crate::args::{After, RunArgs};
@@ -84,6 +85,8 @@ pub(super) fn run(caller: &Caller, args: &RunArgs) -> Result<Answer, Refusal> {
     notes.push_str(&changed_line(&changes, &name));
     notes.push_str(&refusals(&finished.refused));
     notes.push_str(&network_refusals(&finished));
+    notes.push_str(&grants(&finished));
+    notes.push_str(&grant_refusals(&finished));
     let mut data = run_data(&created.manifest, &finished);
     if let Some(learned) = &learned {
         notes.push_str(&lesson(learned, &created, kept));

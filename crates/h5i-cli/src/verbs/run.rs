@@ -5,7 +5,7 @@ use std::fs;
 
 use h5i_policy::{Millis, ResolvedPolicy, Tier};
 
-use super::summary::{ending, network_refusals, refusals, run_data, undelivered};
+use super::summary::{ending, grant_refusals, network_refusals, refusals, run_data, undelivered};
 use super::{Answer, Refusal, find};
 use crate::args::{Assignment, RunInArgs};
 use crate::caller::Caller;
@@ -84,6 +84,7 @@ pub(super) fn remarks(finished: &Finished) -> Option<String> {
     }
     lines.push_str(&refusals(&finished.refused));
     lines.push_str(&network_refusals(finished));
+    lines.push_str(&grant_refusals(finished));
     let lines = lines.trim_end();
     (!lines.is_empty()).then(|| lines.to_owned())
 }

@@ -13,8 +13,9 @@ use super::export::home_of;
 use super::log::place;
 use super::run::frozen_policy;
 use super::summary::headline;
-use super::{Answer, budget_use, find, live};
+use super::{Answer, budget_use, find, grants, live};
 use crate::args::StatusArgs;
+use crate::box_grants::BROKER;
 use crate::box_network::{GATE, GATE_WORDS, rules_words};
 use crate::box_plan;
 use crate::caller::Caller;
@@ -87,6 +88,12 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
     if policy.tier >= Tier::Supervised {
         line("network", rules_words(net));
     }
+    for (name, grant) in &policy.grants {
+        line("grant", format!("{}: {}", Shown::text(name), grants::service(grant)));
+    }
+    if let Presence::Live(alive) = &presence {
+        grants::live_words(&alive.grants).into_iter().for_each(|held| line("granted", held));
+    }
     line("limits", limits(&policy.limits));
     if let Some(enforcement) = &enforcement {
         line("enforced", on(enforcement));
@@ -108,6 +115,7 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
         "policy": manifest.policy_digest,
         "network": net.mode,
         "allow": net.allow,
+        "grants": policy.grants,
         "base": manifest.base,
         "workspace": { "kind": manifest.workspace, "reason": manifest.workspace_reason },
         "created": manifest.created,
@@ -140,6 +148,10 @@ pub(super) fn enforcement(
     let mut enforcement = box_plan::plan(policy, &layout)?.enforcement().clone();
     if policy.tier >= Tier::Supervised {
         enforcement.add(GATE, State::On, GATE_WORDS);
+    }
+    if !policy.grants.is_empty() {
+        let words = format!("{} held by the host, no credential inside", policy.grants.len());
+        enforcement.add(BROKER, State::On, &words);
     }
     Ok(Some(enforcement))
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use h5i_policy::{ResolvedPolicy, Tier};
 use serde_json::{Value, json};
 
+use super::budget_use::size;
 use crate::box_plan::network_words;
 use crate::json_bytes::JsonBytes;
 use crate::net_record::NetRefused;
@@ -129,6 +130,43 @@ pub(super) fn network_refusals(finished: &Finished) -> String {
     text
 }
 
+/// What was asked of services: `asked    anthropic: 41 requests, 1.2 MiB up, 3.4 MiB down`.
+pub(super) fn grants(finished: &Finished) -> String {
+    let used = finished.grants.used.iter().filter(|used| used.uses > 0);
+    let mut text = String::new();
+    for used in used {
+        let (up, down) = (size(used.sent), size(used.received));
+        let requests = if used.uses == 1 { "request" } else { "requests" };
+        let grant = Shown::text(&used.grant);
+        // Writing to a String can't fail.
+        writeln!(text, "asked    {grant}: {} {requests}, {up} up, {down} down", used.uses).ok();
+    }
+    text
+}
+
+/// What grants did not let pass, a line a kind, the loudest first.
+pub(super) fn grant_refusals(finished: &Finished) -> String {
+    let mut text = String::new();
+    let mut refused: Vec<_> = finished.grants.refused.iter().collect();
+    refused.sort_by_key(|refused| std::cmp::Reverse(refused.count));
+    for refused in refused.iter().take(LINES) {
+        let grant = Shown::text(&refused.grant);
+        let request = refused.request.as_deref().unwrap_or("a request");
+        let by = match &refused.program {
+            Some(program) => format!(" by {}", Shown::bytes(&program.0)),
+            None => String::new(),
+        };
+        let (request, reason) = (Shown::text(request), Shown::text(&refused.reason));
+        // Writing to a String can't fail.
+        writeln!(text, "refused  grant {grant}: {request}{by} ×{}: {reason}", refused.count).ok();
+    }
+    if refused.len() > LINES {
+        let more = refused.len() - LINES;
+        writeln!(text, "         and {more} more: h5i box log --lane broker --denied").ok();
+    }
+    text
+}
+
 /// A run's result as programs get it.
 pub(super) fn run_data(manifest: &Manifest, finished: &Finished) -> Value {
     let millis = |span: std::time::Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
@@ -162,6 +200,8 @@ pub(super) fn run_data(manifest: &Manifest, finished: &Finished) -> Value {
         "flows": finished.network.flows,
         "denied_network": finished.network.refused,
         "network_untold": finished.network.more,
+        "grants": finished.grants.used,
+        "denied_grants": finished.grants.refused,
         "stopped": finished.spent,
     })
 }

@@ -64,6 +64,17 @@ pub(crate) enum Bytes {
     Encoded(Encoded),
 }
 
+impl Bytes {
+    /// The text; bytes that are none are a failure.
+    #[allow(dead_code, reason = "some test binaries compare with a whole value")]
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            Self::Encoded(encoded) => panic!("no text: {}", encoded.b64),
+        }
+    }
+}
+
 #[derive(Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Encoded {
@@ -115,7 +126,32 @@ pub(crate) struct BoxRun {
     pub(crate) flows: Vec<RanFlow>,
     pub(crate) denied_network: Vec<DeniedNetwork>,
     pub(crate) network_untold: u64,
+    pub(crate) grants: Vec<GrantUsed>,
+    pub(crate) denied_grants: Vec<DeniedGrant>,
     pub(crate) stopped: Option<Value>,
+}
+
+/// How a run used a grant.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code, reason = "parts are read only where there are grants")]
+pub(crate) struct GrantUsed {
+    pub(crate) grant: String,
+    pub(crate) uses: u64,
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+}
+
+/// Requests that a grant did not let pass.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code, reason = "parts are read only where there are grants")]
+pub(crate) struct DeniedGrant {
+    pub(crate) grant: String,
+    pub(crate) request: Option<String>,
+    pub(crate) program: Option<Bytes>,
+    pub(crate) reason: String,
+    pub(crate) count: u64,
 }
 
 /// A flow of a run.
@@ -344,6 +380,7 @@ pub(crate) struct BoxStatus {
     pub(crate) refused: Vec<RefusedKind>,
     pub(crate) refused_network: Vec<RefusedPlace>,
     pub(crate) allow: Vec<String>,
+    pub(crate) grants: Value,
     pub(crate) home: Vec<HomeFile>,
     pub(crate) changed: Vec<ChangedFile>,
     pub(crate) workspace: WorkspaceLaid,

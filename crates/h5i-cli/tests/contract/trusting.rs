@@ -147,7 +147,7 @@ fn check_refuses_what_create_refuses() {
     let stand = Stand::new();
     let cases = [
         ("[profile.default.net]\nmode = \"allow\"\n", "supervised"),
-        ("[profile.web]\nextends = \"agent-claude\"\n", "without grants"),
+        ("[profile.web]\nextends = \"agent-claude\"\ntier = \"process\"\n", "without grants"),
         ("[profile.web]\nextends = \"wbe\"\n", ""),
         ("[profile.web]\ntier = \"supervised\"\n[profile.web.net]\nmode = \"host\"\n", "net.mode"),
     ];

@@ -282,6 +282,7 @@ fn what_a_supervised_box_does_on_the_network_is_in_run_and_status() {
     );
     assert_eq!(denied.allowed_by.as_deref(), Some("192.0.2.9:443"));
     assert_eq!((run.network_untold, run.stopped), (0, None));
+    assert!(run.grants.is_empty() && run.denied_grants.is_empty());
 
     let told: Explained = stand.ok(&["box", "explain", "a", "--json"]).data();
     let [reach] = &told.reach[..] else { panic!("{:?}", told.reach) };
@@ -289,6 +290,7 @@ fn what_a_supervised_box_does_on_the_network_is_in_run_and_status() {
     let status: BoxStatus = stand.ok(&["box", "status", "a", "--json"]).data();
     assert_eq!((status.tier.as_str(), status.network.as_str()), ("supervised", "allow"));
     assert_eq!(status.allow, [rule]);
+    assert_eq!(status.grants, serde_json::json!({}));
     let refused: Vec<_> =
         status.refused_network.iter().map(|one| (one.what.as_str(), one.count)).collect();
     assert_eq!(refused, [("192.0.2.9:443", 1)]);

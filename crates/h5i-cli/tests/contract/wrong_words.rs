@@ -160,7 +160,11 @@ fn what_this_version_does_not_enforce_is_refused_by_name() {
             "--tier supervised",
         ),
         (&["--set", "namespaces=\"off\""], &["namespaces = \"off\""], ""),
-        (&["--profile", "agent-claude"], &["grant = anthropic"], "profile without grants"),
+        (
+            &["--profile", "agent-claude", "--tier", "process"],
+            &["grant = anthropic"],
+            "--tier supervised",
+        ),
     ] {
         let words = with(more);
         Refusal { words: &words, code: 4, kind: "refused", says, hint }.check(&stand);

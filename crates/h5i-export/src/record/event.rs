@@ -294,6 +294,93 @@ pub enum Event {
         /// The digest of the policy that holds from here on, until the session ends.
         policy: String,
     },
+    /// A run may use a grant from here on: written before it has the token.
+    GrantIssued {
+        /// The grant's name in the policy.
+        grant: String,
+        /// The service's host.
+        host: String,
+        /// Its port.
+        port: u16,
+        /// How long it holds at most, in milliseconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lasts_ms: Option<u64>,
+    },
+    /// A request passes by a grant: written before anything of it is sent on.
+    GrantUse {
+        /// The grant's name.
+        grant: String,
+        /// The request's number in its session. Its end is the next record of that number.
+        request: u64,
+        /// `reverse` or `intercept`.
+        via: String,
+        /// The method.
+        method: String,
+        /// The path without the query.
+        path: ByteText,
+        /// The process that made it, by its id in the box, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pid: Option<u32>,
+        /// Its executable.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        program: Option<ByteText>,
+    },
+    /// A request that passed is over.
+    GrantUseEnd {
+        /// The grant's name.
+        grant: String,
+        /// The request's number in its session.
+        request: u64,
+        /// The status of the service's answer; none where there was none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<u16>,
+        /// Bytes of its body.
+        sent: u64,
+        /// Bytes of the answer's body.
+        received: u64,
+        /// From its first byte to the last of the answer, in milliseconds.
+        duration_ms: u64,
+        /// How it ended.
+        end: GrantEnd,
+        /// How often a secret was found in the answer, and covered.
+        scrubbed: u64,
+    },
+    /// Requests to a grant were refused: the first of its kind, or how many came since the last
+    /// record of it.
+    GrantRefused {
+        /// The grant's name.
+        grant: String,
+        /// Why.
+        reason: String,
+        /// Method and path, as far as they were understood.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<ByteText>,
+        /// The process that made it, by its id in the box, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pid: Option<u32>,
+        /// Its executable.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        program: Option<ByteText>,
+        /// How many.
+        count: u64,
+    },
+    /// A grant holds no more, for a run or for all.
+    GrantEnded {
+        /// The grant's name.
+        grant: String,
+        /// Why.
+        end: GrantEnd,
+    },
+    /// A person changes a grant of a session: written before the change.
+    GrantChange {
+        /// The grant's name.
+        grant: String,
+        /// What is done.
+        change: GrantChange,
+        /// How much longer it holds, in milliseconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by_ms: Option<u64>,
+    },
     /// What came before did not end in order: the supervisor died or the host went down.
     CutOff {
         /// Bytes of a half-written last line that were moved aside.
@@ -424,6 +511,71 @@ impl NetworkChange {
             Self::Allow => "allow",
             Self::Revoke => "revoke",
             Self::Cut => "cut",
+        }
+    }
+}
+
+/// How a person changes a grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum GrantChange {
+    /// It is taken back.
+    Revoke,
+    /// It holds longer.
+    Extend,
+}
+
+impl GrantChange {
+    /// The word on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Revoke => "revoke",
+            Self::Extend => "extend",
+        }
+    }
+}
+
+/// How a request by a grant, or a grant, ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum GrantEnd {
+    /// By itself.
+    Done,
+    /// The program went away.
+    Client,
+    /// The service went away, or took too long.
+    Service,
+    /// Its time was over.
+    Expired,
+    /// The person took it back.
+    Revoked,
+    /// A budget was spent.
+    Budget,
+    /// The box was frozen.
+    Suspended,
+    /// The run ended.
+    RunEnded,
+    /// The session ended.
+    Ended,
+}
+
+impl GrantEnd {
+    /// The word on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Client => "client",
+            Self::Service => "service",
+            Self::Expired => "expired",
+            Self::Revoked => "revoked",
+            Self::Budget => "budget",
+            Self::Suspended => "suspended",
+            Self::RunEnded => "run-ended",
+            Self::Ended => "ended",
         }
     }
 }

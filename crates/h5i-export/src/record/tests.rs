@@ -1,6 +1,6 @@
 use super::{
-    Argv, ByteText, Event, FlowVerdict, Gap, Lane, NetworkChange, Outcome, Record, RecordError,
-    SpoolFault, Stream, Timestamp, Unread,
+    Argv, ByteText, Event, FlowVerdict, Gap, GrantChange, GrantEnd, Lane, NetworkChange, Outcome,
+    Record, RecordError, SpoolFault, Stream, Timestamp, Unread,
 };
 use crate::digest::Digest;
 
@@ -245,6 +245,45 @@ pub(crate) fn every_event() -> Vec<Event> {
             what: ByteText::new("npm test"),
             reported: None,
             seen: None,
+        },
+        Event::GrantIssued {
+            grant: "api".into(),
+            host: "api.example".into(),
+            port: 443,
+            lasts_ms: Some(1000),
+        },
+        Event::GrantUse {
+            grant: "api".into(),
+            request: 1,
+            via: "reverse".into(),
+            method: "POST".into(),
+            path: ByteText::new("/v1/x"),
+            pid: Some(7),
+            program: Some(ByteText::new("/usr/bin/node")),
+        },
+        Event::GrantUseEnd {
+            grant: "api".into(),
+            request: 1,
+            status: Some(200),
+            sent: 3,
+            received: 4,
+            duration_ms: 5,
+            end: GrantEnd::Done,
+            scrubbed: 0,
+        },
+        Event::GrantRefused {
+            grant: "api".into(),
+            reason: "the path is not listed".into(),
+            request: Some(ByteText::new("GET /")),
+            pid: Some(7),
+            program: Some(ByteText::new([0xff])),
+            count: 2,
+        },
+        Event::GrantEnded { grant: "api".into(), end: GrantEnd::RunEnded },
+        Event::GrantChange {
+            grant: "api".into(),
+            change: GrantChange::Extend,
+            by_ms: Some(60_000),
         },
         Event::Output { stream: Stream::Stdout, bytes: 9, kept: 4, payload: Digest::of(b"b") },
     ]

@@ -5,7 +5,7 @@ use super::phrase::Phrase;
 use super::programs::programs;
 use super::runs::{Completeness, End, Run, runs};
 use super::text::{count, size, span};
-use super::{MechanismState, ReportInput, claims, flows};
+use super::{MechanismState, ReportInput, claims, flows, grants};
 use crate::record::Event;
 use crate::review::{Change, ChangeKind, attention_of};
 
@@ -56,6 +56,7 @@ pub(super) fn content(input: &ReportInput<'_>) -> Content {
     };
     list("Look here first", Order::Numbered, &mut found.into_iter());
     let changes = || input.reviewed.changes.iter();
+    list("Credentials used", Order::Plain, &mut grants::used(input.records).into_iter());
     list("Network", Order::Plain, &mut network(input).into_iter());
     let large =
         |change: &&Change| change.bytes >= LARGE || change.added.is_none() && change.bytes > 0;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::phrase::Phrase;
 use super::runs::runs;
 use super::text::count;
-use super::{ReportInput, claims, flows};
+use super::{ReportInput, claims, flows, grants};
 use crate::record::{Event, Record};
 use crate::review::{Change, ChangeKind, FlagKind, attention_of};
 
@@ -13,6 +13,8 @@ use crate::review::{Change, ChangeKind, FlagKind, attention_of};
 pub(super) fn findings(input: &ReportInput<'_>) -> Vec<Phrase> {
     let mut all = refused(input.records, |_| true);
     all.extend(flows::refused(input.records));
+    all.extend(grants::refused(input.records));
+    all.extend(grants::shared(input.records));
     all.extend(stops(input.records));
     all.extend(claims::gaps(input.records));
     all.extend(claims::refused(input.records));

@@ -4,7 +4,9 @@ use super::text::{size, span};
 use super::{Mechanism, MechanismState, ReportInput};
 use crate::Digest;
 use crate::fixture::Fixture;
-use crate::record::{Argv, ByteText, Event, FlowVerdict, Lane, Outcome, Record, Timestamp};
+use crate::record::{
+    Argv, ByteText, Event, FlowVerdict, GrantChange, GrantEnd, Lane, Outcome, Record, Timestamp,
+};
 use crate::review::Secrets;
 
 fn record(seq: u64, run: Option<u64>, event: Event) -> Record {
@@ -168,6 +170,62 @@ fn the_network_is_told_destination_by_destination() {
     let section = text.split("## Network").nth(1).and_then(|rest| rest.split("\n## ").next());
     insta::assert_snapshot!(section.unwrap_or_default());
     assert!(text.contains("3 things need your eyes"), "{text}");
+}
+
+#[test]
+fn credentials_are_told_grant_by_grant_and_who_else_used_them_comes_first() {
+    let fixture = Fixture::new(|_| ());
+    let used = |request, pid, program: &str| Event::GrantUse {
+        grant: "anthropic".into(),
+        request,
+        via: "reverse".into(),
+        method: "POST".into(),
+        path: ByteText::new("/v1/`messages"),
+        pid: Some(pid),
+        program: Some(ByteText::new(program)),
+    };
+    let ended = |request, end, scrubbed| Event::GrantUseEnd {
+        grant: "anthropic".into(),
+        request,
+        status: Some(200),
+        sent: 1536,
+        received: 3,
+        duration_ms: 5,
+        end,
+        scrubbed,
+    };
+    let events = [
+        Event::GrantIssued {
+            grant: "anthropic".into(),
+            host: "api.example".into(),
+            port: 443,
+            lasts_ms: None,
+        },
+        used(1, 7, "/usr/bin/node"),
+        ended(1, GrantEnd::Done, 0),
+        used(2, 7, "/usr/bin/node"),
+        used(3, 9, "/work/node_modules/x/post`install"),
+        ended(2, GrantEnd::Revoked, 2),
+        ended(3, GrantEnd::Done, 0),
+        Event::GrantRefused {
+            grant: "anthropic".into(),
+            reason: "the path is not listed".into(),
+            request: Some(ByteText::new("GET /v1/`files")),
+            pid: Some(9),
+            program: Some(ByteText::new("/work/node_modules/x/post`install")),
+            count: 2,
+        },
+        Event::GrantChange { grant: "anthropic".into(), change: GrantChange::Revoke, by_ms: None },
+    ];
+    let records: Vec<_> =
+        (0..).zip(events).map(|(seq, event)| record(seq, Some(1), event)).collect();
+    let text = report(&fixture, &records);
+    let section = |title: &str| {
+        let rest = text.split(title).nth(1).unwrap_or_default();
+        rest.split("\n## ").next().unwrap_or_default().to_owned()
+    };
+    let (first, credentials) = (section("## Look here first"), section("## Credentials used"));
+    insta::assert_snapshot!(format!("{first}{credentials}"));
 }
 
 #[test]

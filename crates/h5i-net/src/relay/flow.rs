@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use h5i_policy::{HostName, Protocol, ServerName};
@@ -10,6 +11,7 @@ use super::first::{self, First};
 use super::hello;
 use super::lane::{End, Lane, Pipes, Step, read};
 use super::request::{Answer, Requests, Switch, Upgrade};
+use crate::divert::{Diversion, Diverted};
 use crate::event::{FlowEnded, Refusal, Verdict};
 use crate::table::{Permit, Table};
 
@@ -37,6 +39,16 @@ pub(super) struct Flow {
     name: Option<HostName>,
     /// What its rule must allow of the name in its TLS.
     needs: ServerName,
+    /// Set while it is not known whether the flow is diverted; the host has not connected then.
+    undecided: Option<Undecided>,
+}
+
+/// What a flow that may be diverted is held with.
+#[derive(Debug)]
+struct Undecided {
+    /// The end for who takes it over; the relay's is in the place of the server.
+    broker: OwnedFd,
+    holder: Option<u64>,
 }
 
 /// How far the host's connection is.
@@ -67,6 +79,8 @@ pub(super) enum Turn {
     Waits,
     /// It could go on.
     Again,
+    /// It is not diverted: the host connects here.
+    Dial(SocketAddr),
     Over(Verdict),
 }
 
@@ -74,6 +88,7 @@ pub(super) enum Turn {
 enum Stop {
     Io(io::Error),
     Refused(Refusal),
+    Dial,
 }
 
 impl From<io::Error> for Stop {
@@ -115,7 +130,16 @@ impl Flow {
             answer: None,
             name: None,
             needs: ServerName::Listed,
+            undecided: None,
         }
+    }
+
+    /// Has the flow wait for the name in its TLS: somebody else may be to carry it, who then gets
+    /// `broker`.
+    pub(super) fn wait_for_name(&mut self, broker: OwnedFd, holder: Option<u64>) {
+        self.dial = Dial::Done;
+        self.watch = Watch::First(Vec::new());
+        self.undecided = Some(Undecided { broker, holder });
     }
 
     /// Bytes in both directions.
@@ -136,11 +160,21 @@ impl Flow {
         }
     }
 
-    pub(super) fn try_instead(&mut self, end: End) {
+    /// The first address is tried.
+    pub(super) fn dials_now(&mut self) {
+        self.dial = Dial::Trying(0);
+    }
+
+    /// The next address is tried.
+    pub(super) fn tries_next(&mut self) {
         if let Dial::Trying(tried) = self.dial {
             self.dial = Dial::Trying(tried + 1);
-            self.server = end;
         }
+    }
+
+    /// The connection that is tried.
+    pub(super) fn connects(&mut self, end: End) {
+        self.server = end;
     }
 
     /// Whether the rules of now allow what it does.
@@ -168,14 +202,23 @@ impl Flow {
     }
 
     /// Moves what can be moved now.
-    pub(super) fn turn(&mut self, pipes: &mut Pipes, buffer: &mut [u8; LOOKED_AT]) -> Turn {
-        match self.step(pipes, buffer) {
+    pub(super) fn turn(
+        &mut self,
+        pipes: &mut Pipes,
+        buffer: &mut [u8; LOOKED_AT],
+        diversion: Option<&Diversion>,
+    ) -> Turn {
+        match self.step(pipes, buffer, diversion) {
             // Nothing more can come of it, whatever the other side still does.
             Ok(Turn::Waits) if self.client.broken || self.server.broken => {
                 Turn::Over(Verdict::Reset)
             }
             Ok(turn) => turn,
             Err(Stop::Refused(refusal)) => Turn::Over(Verdict::Refused(refusal)),
+            Err(Stop::Dial) => match self.permit.dial().first() {
+                Some(first) => Turn::Dial(*first),
+                None => Turn::Over(Verdict::Reset),
+            },
             Err(Stop::Io(error)) => match (self.dial, error.raw_os_error()) {
                 (Dial::Trying(_), Some(code)) => Turn::Over(Verdict::Unreachable(code)),
                 _ => Turn::Over(Verdict::Reset),
@@ -183,7 +226,12 @@ impl Flow {
         }
     }
 
-    fn step(&mut self, pipes: &mut Pipes, buffer: &mut [u8; LOOKED_AT]) -> Result<Turn, Stop> {
+    fn step(
+        &mut self,
+        pipes: &mut Pipes,
+        buffer: &mut [u8; LOOKED_AT],
+        diversion: Option<&Diversion>,
+    ) -> Result<Turn, Stop> {
         if self.dial != Dial::Done {
             if !self.server.writable {
                 return Ok(Turn::Waits);
@@ -195,7 +243,7 @@ impl Flow {
         }
         let mut moved = 0;
         while moved < TURN {
-            let up = self.up(pipes, buffer)?;
+            let up = self.up(pipes, buffer, diversion)?;
             let down = self.down(pipes, buffer)?;
             match (up, down) {
                 (Step::Over, Step::Over) => return Ok(Turn::Over(Verdict::Done)),
@@ -212,7 +260,12 @@ impl Flow {
         Ok(Turn::Again)
     }
 
-    fn up(&mut self, pipes: &mut Pipes, buffer: &mut [u8; LOOKED_AT]) -> Result<Step, Stop> {
+    fn up(
+        &mut self,
+        pipes: &mut Pipes,
+        buffer: &mut [u8; LOOKED_AT],
+        diversion: Option<&Diversion>,
+    ) -> Result<Step, Stop> {
         if matches!(self.watch, Watch::Pass) {
             return Ok(self.up.carry(&mut self.client, &mut self.server, pipes)?);
         }
@@ -230,7 +283,12 @@ impl Flow {
         if count == 0 {
             return self.up_ends(pipes);
         }
-        self.look(&buffer[..count])?;
+        match diversion {
+            Some(diversion) if self.undecided.is_some() => {
+                self.decide(&buffer[..count], diversion)?;
+            }
+            _ => self.look(&buffer[..count])?,
+        }
         self.up.flush(&mut self.server, pipes)?;
         Ok(Step::Moved(count))
     }
@@ -245,6 +303,8 @@ impl Flow {
         if cut {
             return Err(Refusal::MalformedRequest.into());
         }
+        // A connection that said nothing needs nobody to carry it.
+        self.undecided = None;
         self.up.end();
         self.up.flush(&mut self.server, pipes)?;
         Ok(if self.up.is_over() { Step::Over } else { Step::Waits })
@@ -278,6 +338,50 @@ impl Flow {
             Watch::Http(_) => self.requests(bytes)?,
         }
         Ok(())
+    }
+
+    /// Finds out from the client's first bytes who carries the flow.
+    fn decide(&mut self, bytes: &[u8], diversion: &Diversion) -> Result<(), Stop> {
+        let Watch::First(seen) = &mut self.watch else { return self.look(bytes) };
+        seen.extend(bytes);
+        let seen = std::mem::take(seen);
+        let port = self.destination.port();
+        let refusal = match first::tell(&seen, port) {
+            First::Incomplete if seen.len() > hello::LONGEST => Refusal::MalformedHello,
+            First::Incomplete => {
+                self.watch = Watch::First(seen);
+                return Ok(());
+            }
+            First::Refused(refusal) => refusal,
+            First::Tls(hello) => match hello.name {
+                _ if hello.encrypted => Refusal::EncryptedHello,
+                None => Refusal::NoServerName,
+                Some(host) if diversion.concerns(&host, port) => {
+                    self.name = Some(host.clone());
+                    if let Some(Undecided { broker, holder }) = self.undecided.take() {
+                        let flow = self.number;
+                        diversion.take(Diverted { flow, host, port, socket: broker, holder });
+                    }
+                    *self.up.held() = seen;
+                    self.watch = Watch::Pass;
+                    return Ok(());
+                }
+                Some(_) => Refusal::OtherName,
+            },
+            First::Http | First::Other => Refusal::NotTls,
+        };
+        // It may still be a flow to another name, for which the diversion changes nothing.
+        if !self.permit.keep_names(|name| !diversion.concerns(name, port)) {
+            return Err(refusal.into());
+        }
+        self.undecided = None;
+        if self.permit.names().is_some() {
+            self.first(seen)?;
+        } else {
+            self.watch = Watch::Note(Vec::new());
+            self.look(&seen)?;
+        }
+        Err(Stop::Dial)
     }
 
     fn first(&mut self, seen: Vec<u8>) -> Result<(), Stop> {

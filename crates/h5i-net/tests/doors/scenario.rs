@@ -3,6 +3,7 @@
 mod attacks;
 mod carried;
 mod datagrams;
+mod diverted;
 mod flows;
 mod live;
 mod names;
@@ -34,6 +35,10 @@ pub(crate) const ALL: &[(&str, &str, fn())] = &[
     ("F6", "HTTP to a name must carry a listed host in every request", spoken::http),
     ("F6", "other protocols pass by name and port", spoken::other),
     ("F6", "a web socket passes, HTTP/2 in clear does not", spoken::upgrade),
+    ("G3", "a flow to a service with a broker is the broker's, whole", diverted::to_the_service),
+    ("G3", "what is no TLS to the service is carried by nobody", diverted::nothing_else),
+    ("G3", "another name or port of the same address is reached as ever", diverted::neighbours),
+    ("G3", "the broker's flows are closed with their rule", diverted::revoked),
     ("F7", "200 fetches of a name with eight rotating addresses", names::rotating),
     ("F8", "the host's loopback is unreachable but for a listed port", flows::host),
     ("F8", "a direct connection to the relay goes nowhere", attacks::direct),

@@ -62,6 +62,42 @@ fn words(event: &Event) -> String {
             let unseen = if *unseen { ", before it was seen as what it asked for" } else { "" };
             format!("pid {pid} ended: {how} after {wall_ms} ms{unseen}")
         }
+        Event::GrantIssued { grant, host, port, lasts_ms } => {
+            let lasts =
+                lasts_ms.map_or_else(String::new, |ms| format!(" for {} s at most", ms / 1000));
+            format!("grant {} for {host}:{port} is the run's{lasts}", Shown::text(grant))
+        }
+        Event::GrantUse { grant, request, via, method, path, pid, program } => {
+            let by = opener(*pid, program.as_ref());
+            format!("request {request} by grant {}, {via}: {method} {path}{by}", Shown::text(grant))
+        }
+        Event::GrantUseEnd {
+            request, status, sent, received, duration_ms, end, scrubbed, ..
+        } => {
+            let status = status.map_or_else(|| "no answer".to_owned(), |status| status.to_string());
+            let covered = match scrubbed {
+                0 => String::new(),
+                times => format!(", the secret in its answer covered ×{times}"),
+            };
+            format!(
+                "request {request} ended: {}, {status}, {sent} B sent, {received} B received in {duration_ms} ms{covered}",
+                end.name()
+            )
+        }
+        Event::GrantRefused { grant, reason, request, pid, program, count } => {
+            let what =
+                request.as_ref().map_or_else(String::new, |request| format!(" to {request}"));
+            let by = opener(*pid, program.as_ref());
+            let reason = Shown::text(reason);
+            format!("refused grant {}{what} ×{count}: {reason}{by}", Shown::text(grant))
+        }
+        Event::GrantEnded { grant, end } => {
+            format!("grant {} holds no more: {}", Shown::text(grant), end.name())
+        }
+        Event::GrantChange { grant, change, by_ms } => {
+            let by = by_ms.map_or_else(String::new, |ms| format!(" by {} s", ms / 1000));
+            format!("a person changes grant {}: {}{by}", Shown::text(grant), change.name())
+        }
         Event::FlowStart { flow, protocol, address, port, names, rules, pid, program } => {
             let names =
                 if names.is_empty() { String::new() } else { format!("{} at ", names.join(", ")) };

@@ -1,0 +1,62 @@
+//! The key is nowhere in the box, nor in what is kept of it.
+
+use std::fs;
+use std::path::Path;
+
+use crate::service::CANARY;
+use crate::with_grants::{With, ask};
+
+const LISTED: &str = "paths = [\"/v1/*\", \"/echo\"]\nmethods = [\"GET\"]\n";
+
+/// Files below a directory that hold the text, in any of the forms that are searched for.
+fn holding(directory: &Path, found: &mut Vec<String>) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for entry in entries.map(Result::unwrap) {
+        let path = entry.path();
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() {
+            holding(&path, found);
+        } else if kind.is_file() {
+            let bytes = fs::read(&path).unwrap_or_default();
+            let text = String::from_utf8_lossy(&bytes);
+            if text.contains(&CANARY[3..]) || text.contains("Y2FuYXJ5LTdoSjJrUTl4") {
+                found.push(path.display().to_string());
+            }
+        }
+    }
+}
+
+#[test]
+fn no_file_of_the_box_its_log_or_its_bundle_has_the_key() {
+    let with = With::a_box("localhost", "reverse", LISTED);
+    // Everything that a program of the box can read of itself and of others.
+    let hunt = format!(
+        "{}; {}; env > env; for p in /proc/[0-9]*; do cat $p/environ $p/cmdline; done > procs 2>/dev/null; \
+         a={}; b={}; grep -rlaF \"$a$b\" /run /etc /home /tmp /dev/shm /work /proc/self/environ 2>/dev/null | head; echo done",
+        ask("/v1/a"),
+        ask("/echo"),
+        &CANARY[3..12],
+        &CANARY[12..]
+    );
+    let said = with.sh(&hunt);
+    assert!(said.ends_with("done") && !said.contains(&CANARY[3..]), "{said}");
+    with.stand.ok(&["box", "export", "a", "-o", "out"]);
+    let mut found = Vec::new();
+    holding(&with.stand.box_dir("a").join("box"), &mut found);
+    assert_eq!(found, Vec::<String>::new());
+    // The service saw it, or the search would prove nothing.
+    assert!(with.service.asked()[0].header("authorization").unwrap().contains(CANARY));
+}
+
+#[test]
+fn the_record_of_a_box_names_the_source_and_not_the_key() {
+    let with = With::a_box("localhost", "reverse", LISTED);
+    with.sh(&ask("/v1/a"));
+    with.stand.ok(&["box", "export", "a", "-o", "out"]);
+    let mut found = Vec::new();
+    holding(&with.stand.state(), &mut found);
+    holding(&with.stand.repo(), &mut found);
+    assert_eq!(found, Vec::<String>::new());
+    let shown = with.stand.ok(&["grant", "show", "a", "api"]);
+    assert!(shown.text().contains("env:API_KEY"), "{}", shown.text());
+}
