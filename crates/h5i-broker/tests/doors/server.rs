@@ -283,7 +283,9 @@ async fn answer(stream: &mut Tls, head: &str, body: u64, shared: &Shared) -> boo
             while let Ok(1..) = stream.read(&mut [0; 64]).await {}
             return false;
         }
-        "/events" => return events(stream, shared).await,
+        "/events" => return events(stream, shared, "").await,
+        // As much as anybody takes.
+        "/flood" => return events(stream, shared, &"x".repeat(16_000)).await,
         "/down" => return down(stream, query.parse().unwrap()).await,
         _ => plain("200 OK", "", "ok"),
     };
@@ -292,7 +294,7 @@ async fn answer(stream: &mut Tls, head: &str, body: u64, shared: &Shared) -> boo
 }
 
 /// One event after the other, as the test lets them.
-async fn events(stream: &mut Tls, shared: &Shared) -> bool {
+async fn events(stream: &mut Tls, shared: &Shared, more: &str) -> bool {
     let _open = Opened::new(&shared.open);
     let head =
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -305,7 +307,7 @@ async fn events(stream: &mut Tls, shared: &Shared) -> bool {
             _ = may.wait_for(|may| *may > count) => {}
             _ = stream.read_u8() => return false,
         }
-        let event = format!("data: {count}\n\n");
+        let event = format!("data: {count}{more}\n\n");
         let chunk = format!("{:x}\r\n{event}\r\n", event.len());
         let written = async {
             stream.write_all(chunk.as_bytes()).await?;

@@ -85,7 +85,7 @@ pub(crate) fn cut_elsewhere() {
         // While the program does not read, and everything in between is full.
         let world = World::new();
         let mut deaf = world.connect(way);
-        deaf.send(world.text(way, "GET /events", ""));
+        deaf.send(world.text(way, "GET /flood", ""));
         world.server.wait_open(1, SOON * 10);
         deaf.head().unwrap();
         let began = Instant::now();

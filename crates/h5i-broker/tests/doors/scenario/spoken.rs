@@ -30,7 +30,8 @@ async fn handshake(world: &World, stream: std::os::unix::net::UnixStream) -> Han
     let name = ServerName::try_from(HOST).unwrap();
     let tls = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
     assert_eq!(tls.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
-    http2::handshake(TokioExecutor::new(), TokioIo::new(tls)).await.unwrap()
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder.initial_stream_window_size(65_535).handshake(TokioIo::new(tls)).await.unwrap()
 }
 
 /// Asks over HTTP/2, all of these on one connection.
@@ -55,7 +56,7 @@ pub(crate) fn http2_deaf(then: impl FnOnce(&World)) {
     let world = World::new();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let stream = world.divert(Some(RUN));
-    let request = get(&world.host(Way::Intercept), "/events");
+    let request = get(&world.host(Way::Intercept), "/flood");
     let held = runtime.block_on(async {
         let (mut send, connection) = handshake(&world, stream).await;
         let connection = tokio::spawn(connection);
