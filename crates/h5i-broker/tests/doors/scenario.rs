@@ -2,6 +2,7 @@
 
 mod budgets;
 mod carried;
+mod frames;
 mod hosts;
 mod identity;
 mod leaks;
@@ -30,6 +31,7 @@ pub(crate) const ALL: &[(&str, &str, fn())] = &[
         "whatever is written, the service sees well-formed listed requests",
         smuggling::anything,
     ),
+    ("G4", "fields of HTTP/2 that would be lines of HTTP/1.1 are refused", frames::fields),
     ("G5", "paths hold after one normalisation", listed::paths),
     ("G5", "methods hold", listed::methods),
     ("G6", "the box's own credentials never pass", leaks::own_credentials),
