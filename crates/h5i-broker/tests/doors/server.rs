@@ -272,6 +272,12 @@ async fn answer(stream: &mut Tls, head: &str, body: u64, shared: &Shared) -> boo
         "/cut-chunks" => {
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\npart\r\n".to_owned()
         }
+        "/cut-open" => "HTTP/1.1 200 OK\r\n\r\npart".to_owned(),
+        "/closed" => {
+            let text = b"HTTP/1.1 200 OK\r\n\r\npart";
+            let written = stream.write_all(text).await.is_ok();
+            return written && stream.shutdown().await.is_err();
+        }
         "/halves" => {
             let (a, b) = CANARY.split_at(9);
             format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{a}\r\n", a.len())

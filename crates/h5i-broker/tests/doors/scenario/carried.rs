@@ -65,13 +65,16 @@ pub(crate) fn bulk() {
 pub(crate) fn broken_off() {
     let world = World::new();
     for way in WAYS {
-        for line in ["GET /cut", "GET /cut-chunks"] {
+        // Its size, its chunks or nothing says where it ends; then only TLS does.
+        for line in ["GET /cut", "GET /cut-chunks", "GET /cut-open"] {
             let answer = world.ask(way, line, "");
             assert_eq!(answer.status, 200);
             assert!(!answer.whole, "{way:?} {line}: {answer:?}");
             assert!(b"part".starts_with(&answer.body));
         }
         assert!(world.ask(way, "GET /halves", "").whole);
+        let closed = world.ask(way, "GET /closed", "");
+        assert!(closed.whole && closed.text() == "part");
     }
     world.log.wait(|event| {
         matches!(event, Event::Finished { end: End::Service, status: Some(200), .. })

@@ -103,7 +103,7 @@ pub(crate) fn cut_elsewhere() {
     });
     // By time: the stream lives as long as the grant, and not much longer.
     for way in WAYS {
-        let world = World::with(|make| make.grant.lasts = Some(Millis::new(700)));
+        let world = World::with(|make| make.grant.lasts = Some(Millis::new(1500)));
         let began = Instant::now();
         let (port, token) = world.issue(RUN);
         world.server.events.send(1).unwrap();
@@ -121,7 +121,7 @@ pub(crate) fn cut_elsewhere() {
             }
         };
         open.chunk().unwrap_err();
-        assert!(began.elapsed() < SOON * 2, "{:?}", began.elapsed());
+        assert!(began.elapsed() < SOON * 5 / 2, "{:?}", began.elapsed());
         world.log.wait(|event| matches!(event, Event::Withdrawn { end: End::Expired, .. }));
         assert_eq!(world.ask(way, "GET /ok", "").status, 401);
         world.log.wait(|event| matches!(event, Event::Finished { end: End::Expired, .. }));
@@ -129,7 +129,7 @@ pub(crate) fn cut_elsewhere() {
 }
 
 pub(crate) fn extended() {
-    let world = World::with(|make| make.grant.lasts = Some(Millis::new(800)));
+    let world = World::with(|make| make.grant.lasts = Some(Millis::new(2000)));
     world.server.events.send(1).unwrap();
     let mut open = stream(&world, Way::Reverse);
     let until = world.broker().extend("reverse", Duration::from_secs(60)).unwrap();

@@ -94,6 +94,7 @@ pub(crate) fn slow() {
     let answer = world.ask(way, "GET /events", "");
     assert!(!answer.whole && answer.body == b"data: 0\n\n");
     // Who is in time is served, one after the other.
+    let world = World::new();
     let mut connection = world.connect(way);
     for _ in 0..3 {
         connection.send(world.text(way, "GET /ok", ""));
