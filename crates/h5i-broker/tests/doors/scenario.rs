@@ -20,6 +20,7 @@ pub(crate) const ALL: &[(&str, &str, fn())] = &[
     ("G2", "a connection of nobody's is refused", identity::nobody),
     ("G3", "Host, authority and target must name the grant's host", hosts::names),
     ("G3", "TLS must name the grant's host, and be TLS", hosts::server_names),
+    ("G3", "a connection goes on where its diverter left off", hosts::read_already),
     ("G3", "HTTP/2 must name the grant's host", spoken::http2_names),
     ("G3", "a redirect is passed on, not followed", hosts::redirects),
     ("G3", "a service that is not trusted gets nothing", hosts::untrusted),
