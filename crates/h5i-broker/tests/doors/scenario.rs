@@ -9,6 +9,7 @@ mod leaks;
 mod listed;
 mod lives;
 mod many;
+mod real;
 mod smuggling;
 mod spoken;
 
@@ -62,5 +63,7 @@ pub(crate) const ALL: &[(&str, &str, fn())] = &[
     ("E1", "a use is on record before it is sent; a closed record ends everything", lives::closed),
     ("E2", "ends are told, and refusals by their number", lives::told),
     ("H1", "HTTP/2 on both sides", spoken::http2),
+    ("R1", "curl works as at home, by each way", real::curl),
+    ("R1", "Python, strict about certificates, works as at home", real::python),
     ("H2", "another protocol is refused by its name", spoken::upgrades),
 ];
