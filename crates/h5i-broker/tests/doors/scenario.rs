@@ -64,6 +64,7 @@ pub(crate) const ALL: &[(&str, &str, fn())] = &[
     ("E2", "ends are told, and refusals by their number", lives::told),
     ("H1", "HTTP/2 on both sides", spoken::http2),
     ("R1", "curl works as at home, by each way", real::curl),
+    ("R1", "Node works as at home, streams included", real::node),
     ("R1", "Python, strict about certificates, works as at home", real::python),
     ("H2", "another protocol is refused by its name", spoken::upgrades),
 ];

@@ -112,3 +112,49 @@ pub(crate) fn python() {
     let envs = [("TRUSTED", trusted.to_str().unwrap()), ("SERVICE", &service), ("LED", &led)];
     assert_eq!(output(PYTHON, &["-"], &envs, script.as_bytes()), "10000 10000 10000 ");
 }
+
+pub(crate) fn node() {
+    const NODE: &str = "/usr/bin/node";
+    if !have("node", Need::Program(NODE)) {
+        return;
+    }
+    let world = Arc::new(World::new());
+    world.server.events.send(3).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let trusted = directory.path().join("box.pem");
+    std::fs::write(&trusted, world.broker().authority().unwrap()).unwrap();
+    let script = "const https = require('https');\n\
+        const { BASE, TOKEN, SERVICE, LED } = process.env;\n\
+        const led = path => new Promise((done, fail) => {\n\
+        \x20 const [servername] = SERVICE.split(':');\n\
+        \x20 https.get({ host: '127.0.0.1', port: LED, path, servername, headers: { host: SERVICE } },\n\
+        \x20   answer => { let text = ''; answer.on('data', part => text += part);\n\
+        \x20     answer.on('end', () => done(text)); }).on('error', fail);\n\
+        });\n\
+        (async () => {\n\
+        \x20 const headers = { authorization: `Bearer ${TOKEN}` };\n\
+        \x20 for (let count = 0; count < 3; count++) {\n\
+        \x20   const body = 'x'.repeat(100000);\n\
+        \x20   const answer = await fetch(`${BASE}/count`, { method: 'POST', headers, body });\n\
+        \x20   process.stdout.write(await answer.text() + ' ');\n\
+        \x20 }\n\
+        \x20 const stream = (await fetch(`${BASE}/events`, { headers })).body.getReader();\n\
+        \x20 let heard = '';\n\
+        \x20 while (!heard.includes('data: 2')) {\n\
+        \x20   heard += new TextDecoder().decode((await stream.read()).value);\n\
+        \x20 }\n\
+        \x20 await stream.cancel();\n\
+        \x20 console.log(await led('/ok'));\n\
+        \x20 process.exit(0);\n\
+        })();\n";
+    let (led, base) = (relay(&world).to_string(), format!("http://127.0.0.1:{}", world.port));
+    let service = format!("{HOST}:{}", world.server.address.port());
+    let envs = [
+        ("NODE_EXTRA_CA_CERTS", trusted.to_str().unwrap()),
+        ("SERVICE", &service),
+        ("LED", &led),
+        ("BASE", &base),
+        ("TOKEN", &world.token),
+    ];
+    assert_eq!(output(NODE, &["-"], &envs, script.as_bytes()), "100000 100000 100000 ok\n");
+}
