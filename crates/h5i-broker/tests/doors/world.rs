@@ -69,10 +69,40 @@ impl Log {
 
 /// Says who holds a connection, as the test wants it.
 #[derive(Default)]
-pub(crate) struct Said(pub(crate) Mutex<Option<Holder>>);
+pub(crate) struct Said(pub(crate) Mutex<Option<Holder>>, pub(crate) Gate);
+
+/// Where questions wait.
+#[derive(Default)]
+pub(crate) struct Gate {
+    /// Whether it is shut, and how many have come through.
+    state: Mutex<(bool, usize)>,
+    changed: Condvar,
+}
+
+impl Gate {
+    pub(crate) fn shut(&self, shut: bool) {
+        self.state.lock().unwrap().0 = shut;
+        self.changed.notify_all();
+    }
+
+    fn pass(&self) {
+        let state = self.state.lock().unwrap();
+        let mut state = self.changed.wait_while(state, |(shut, _)| *shut).unwrap();
+        state.1 += 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits until so many have come through.
+    pub(crate) fn passed(&self, count: usize) {
+        let state = self.state.lock().unwrap();
+        let waited = self.changed.wait_timeout_while(state, LONG, |(_, passed)| *passed < count);
+        assert!(!waited.unwrap().1.timed_out());
+    }
+}
 
 impl Peers for Said {
     fn holder(&self, _: std::net::SocketAddr, _: std::net::SocketAddr) -> Option<Holder> {
+        self.1.pass();
         self.0.lock().unwrap().clone()
     }
 }
