@@ -173,6 +173,7 @@ pub(crate) const TARGETS: &[Target] = &[
             b"ffffffff\r\n",
             b"%2e%2e",
             b"%252f",
+            b"%2F",
             b"/../",
             b"//",
             b";",

@@ -29,9 +29,9 @@ const BACKLOG: i32 = 1024;
 /// is carried any more then, and every end has been told.
 ///
 /// Memory is bounded for each request under way by 64 KiB of a head, 64 KiB of a body that is kept
-/// to be sent again, and what waits unread in TLS and HTTP/2 (128 KiB a stream); a stream that is
-/// idle holds some 50 KiB, most of it TLS. There are at most 1,024 connections and 1,024 requests
-/// under way for each grant.
+/// to be sent again until its answer begins, and what waits unread in TLS and HTTP/2 (128 KiB a
+/// stream); a stream that is idle holds less than 70 KiB, most of it TLS. There are at most 1,024
+/// connections and 1,024 requests under way for each grant.
 pub struct Broker {
     ledger: Arc<Ledger>,
     authority: Option<String>,

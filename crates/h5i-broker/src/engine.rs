@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::spawn_blocking;
 
+use crate::answer::Place;
 use crate::authority::Authority;
 use crate::event::{Denial, End, Program};
 use crate::exchange::refuse;
@@ -184,10 +185,15 @@ async fn accept(
             continue;
         }
         let wire = Wire::tcp(stream);
-        let origin = Origin { served: Arc::clone(&served), run: None, holder: ask(&engine, &wire) };
+        let place = served.connection().map(Arc::new);
+        let holder = match &place {
+            Some(place) => ask(&engine, &wire, place),
+            None => Who::Known(None),
+        };
+        let origin = Origin { served: Arc::clone(&served), run: None, holder };
         let (engine, open) = (Arc::clone(&engine), open.clone());
         tokio::spawn(async move {
-            match origin.served.connection() {
+            match place {
                 Some(_place) => {
                     h1::serve(&engine, &origin, (wire.clone(), wire.clone()), &wire).await;
                 }
@@ -198,14 +204,16 @@ async fn accept(
     }
 }
 
-/// Begins to ask whose connection it is.
-fn ask(engine: &Engine, wire: &Wire) -> Who {
+/// Begins to ask whose connection it is. The connection keeps its place until that is known: who
+/// opens and closes connections can't have more asked than there are places.
+fn ask(engine: &Engine, wire: &Wire, place: &Arc<Place>) -> Who {
     let Some((peer, local)) = wire.addresses() else { return Who::Known(None) };
     let (tell, asked) = watch::channel(None);
-    let peers = Arc::clone(&engine.peers);
+    let (peers, place) = (Arc::clone(&engine.peers), Arc::clone(place));
     spawn_blocking(move || {
         // Nobody listens when the connection has ended.
         tell.send(Some(peers.holder(peer, local))).ok();
+        drop(place);
     });
     Who::Asked(asked)
 }

@@ -2,6 +2,8 @@
 
 use h5i_policy::{Allowed, Pattern};
 
+/// An encoded slash, normalised.
+const SLASH: &str = "%2F";
 /// Longest target, in bytes.
 const LONGEST: usize = 16 * 1024;
 
@@ -11,6 +13,8 @@ pub(crate) struct Target {
     /// Starts with `/`. Unreserved characters stand for themselves; what is encoded is so in upper
     /// case.
     path: String,
+    /// What the path is for a service that takes an encoded slash for a slash, where it has one.
+    parted: Option<String>,
     /// As it came.
     query: Option<String>,
 }
@@ -28,7 +32,7 @@ pub(crate) enum TargetFault {
     /// `%` without two hexadecimal digits, or an encoded `%` that makes the next two digits an
     /// encoding.
     Encoding,
-    /// An encoded `/`, `\`, `.` or control character, or bytes that are not UTF-8.
+    /// An encoded `\`, `.` or control character, or bytes that are not UTF-8.
     Encoded,
     /// An empty, `.` or `..` segment.
     Segment,
@@ -46,7 +50,7 @@ impl TargetFault {
                 "the request target has a percent sign that encodes nothing, or twice"
             }
             Self::Encoded => {
-                "the path has an encoded slash, backslash, dot or control character, or is not UTF-8"
+                "the path has an encoded backslash, dot or control character, or is not UTF-8"
             }
             Self::Segment => "the path has an empty, `.` or `..` segment",
             Self::Parameter => "the path has a `;`",
@@ -65,8 +69,10 @@ impl Target {
             None => (text, None),
         };
         let path = normal(path)?;
+        let parted = path.contains(SLASH).then(|| path.replace(SLASH, "/"));
+        whole_segments(parted.as_ref().unwrap_or(&path))?;
         query.map_or(Ok(()), check_query)?;
-        Ok(Self { path, query: query.map(str::to_owned) })
+        Ok(Self { path, parted, query: query.map(str::to_owned) })
     }
 
     pub(crate) fn path(&self) -> &str {
@@ -81,13 +87,17 @@ impl Target {
         }
     }
 
-    /// Whether the path is listed.
+    /// Whether the path is listed. One with an encoded slash, as in npm's `@scope%2fname`, has to be
+    /// so in both ways in which a service may read it.
     pub(crate) fn is_in(&self, paths: &Allowed<Pattern>) -> bool {
         match paths {
             Allowed::Any => true,
             Allowed::Only(list) => {
-                let is_dir = self.path.ends_with('/');
-                list.iter().any(|pattern| pattern.matches(self.path.as_bytes(), is_dir))
+                let listed = |path: &String| {
+                    let is_dir = path.ends_with('/');
+                    list.iter().any(|pattern| pattern.matches(path.as_bytes(), is_dir))
+                };
+                listed(&self.path) && self.parted.iter().all(listed)
             }
             _ => false,
         }
@@ -122,7 +132,7 @@ fn normal(path: &str) -> Result<String, TargetFault> {
             b'%' => {
                 let byte = encoded(&bytes[at..]).ok_or(TargetFault::Encoding)?;
                 match byte {
-                    b'/' | b'\\' | b'.' | 0..=0x1f | 0x7f => return Err(TargetFault::Encoded),
+                    b'\\' | b'.' | 0..=0x1f | 0x7f => return Err(TargetFault::Encoded),
                     b';' => return Err(TargetFault::Parameter),
                     b'%' if starts_like_encoding(&bytes[at + 3..]) => {
                         return Err(TargetFault::Encoding);
@@ -154,14 +164,19 @@ fn normal(path: &str) -> Result<String, TargetFault> {
     if std::str::from_utf8(&meant).is_err() {
         return Err(TargetFault::Encoded);
     }
-    let mut segments = out[1..].split('/').peekable();
+    whole_segments(&out)?;
+    Ok(out)
+}
+
+fn whole_segments(path: &str) -> Result<(), TargetFault> {
+    let mut segments = path.split('/').skip(1).peekable();
     while let Some(segment) = segments.next() {
         let last = segments.peek().is_none();
         if segment == "." || segment == ".." || (segment.is_empty() && !last) {
             return Err(TargetFault::Segment);
         }
     }
-    Ok(out)
+    Ok(())
 }
 
 /// Whether decoding twice would find an encoding where decoding once leaves `%` and this.
@@ -225,7 +240,13 @@ mod tests {
             ("/a/../b", F::Segment),
             ("/a/%2e%2e/b", F::Encoded),
             ("/a/.%2E/b", F::Encoded),
-            ("/a%2fb", F::Encoded),
+            ("/a%2f/b", F::Segment),
+            ("/a%2f%2Fb", F::Segment),
+            ("/%2fa", F::Segment),
+            ("/a/..%2fb", F::Segment),
+            ("/a%2f.%2fb", F::Segment),
+            ("/a%2f%2e%2e%2fb", F::Encoded),
+            ("/a%252fb", F::Encoding),
             ("/a%5Cb", F::Encoded),
             ("/a%00b", F::Encoded),
             ("/a%0d%0ab", F::Encoded),
@@ -249,6 +270,32 @@ mod tests {
             assert_eq!(Target::new(text), Err(fault), "{text:?}");
         }
         assert_eq!(Target::new(&format!("/{}", "a".repeat(LONGEST))), Err(F::TooLong));
+    }
+
+    #[test]
+    fn an_encoded_slash_passes_where_both_readings_are_listed() {
+        let only = |texts: &[&str]| {
+            Allowed::Only(texts.iter().map(|text| Pattern::new(text).expect("pattern")).collect())
+        };
+        let target = Target::new("/@acme%2fsite").expect("one name or two");
+        assert_eq!(target.origin_form(), "/@acme%2Fsite");
+        for (list, listed) in [
+            (&["/@acme/site"][..], false),
+            (&["/@acme%2Fsite"], false),
+            (&["/@acme/**"], false),
+            (&["/@acme/**", "/@acme%2F*"], true),
+            (&["/@acme*/**"], false),
+            (&["/**"], true),
+        ] {
+            assert_eq!(target.is_in(&only(list)), listed, "{list:?}");
+        }
+        let branch = Target::new("/repos/acme/site/branches/a%2Fb").expect("a branch");
+        assert!(branch.is_in(&only(&["/repos/acme/site/**"])));
+        assert!(!branch.is_in(&only(&["/repos/acme/other/**"])));
+        // Neither as a part of what is listed nor as something next to it.
+        let next = Target::new("/repos/acme%2Fsite/x").expect("a path");
+        assert!(!next.is_in(&only(&["/repos/acme/site/**"])));
+        assert!(next.is_in(&Allowed::Any));
     }
 
     #[test]

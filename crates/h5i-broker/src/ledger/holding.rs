@@ -131,7 +131,8 @@ impl Holding {
     /// Has it end later. Says whether it lives, and has an end.
     pub(crate) fn extend(&self, by: Duration) -> bool {
         self.life.send_if_modified(|life| {
-            let Some(until) = life.until.filter(|_| life.end.is_none()) else { return false };
+            let lives = matches!(life.end, None | Some(End::Suspended));
+            let Some(until) = life.until.filter(|_| lives) else { return false };
             let later = until.at.checked_add(by).zip(until.wall.checked_add(by));
             life.until = later.map(|(at, wall)| Until { at, wall });
             true

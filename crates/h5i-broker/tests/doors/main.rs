@@ -57,6 +57,9 @@ fn main() -> ExitCode {
             }
         }
     }
+    for (test, need) in h5i_testkit::not_run() {
+        println!("not run: {test}: needs {need}");
+    }
     println!("{passed} passed, {failed} failed");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -2,12 +2,14 @@
 
 mod budgets;
 mod carried;
+mod frames;
 mod hosts;
 mod identity;
 mod leaks;
 mod listed;
 mod lives;
 mod many;
+mod real;
 mod smuggling;
 mod spoken;
 
@@ -19,6 +21,7 @@ pub(crate) const ALL: &[(&str, &str, fn())] = &[
     ("G2", "a connection of nobody's is refused", identity::nobody),
     ("G3", "Host, authority and target must name the grant's host", hosts::names),
     ("G3", "TLS must name the grant's host, and be TLS", hosts::server_names),
+    ("G3", "a connection goes on where its diverter left off", hosts::read_already),
     ("G3", "HTTP/2 must name the grant's host", spoken::http2_names),
     ("G3", "a redirect is passed on, not followed", hosts::redirects),
     ("G3", "a service that is not trusted gets nothing", hosts::untrusted),
@@ -30,6 +33,7 @@ pub(crate) const ALL: &[(&str, &str, fn())] = &[
         "whatever is written, the service sees well-formed listed requests",
         smuggling::anything,
     ),
+    ("G4", "fields of HTTP/2 that would be lines of HTTP/1.1 are refused", frames::fields),
     ("G5", "paths hold after one normalisation", listed::paths),
     ("G5", "methods hold", listed::methods),
     ("G6", "the box's own credentials never pass", leaks::own_credentials),
@@ -47,6 +51,7 @@ pub(crate) const ALL: &[(&str, &str, fn())] = &[
     ("G9", "who is refused while it sends reads why", carried::refused_early),
     ("G9", "a client that waits to be told to go on is told", carried::expect),
     ("G9", "1,000 idle streams", many::idle),
+    ("G9", "connections that are opened and closed take no more than their places", many::fleeting),
     ("G9", "a client that dribbles is closed", many::slow),
     (
         "G10a",
@@ -59,5 +64,8 @@ pub(crate) const ALL: &[(&str, &str, fn())] = &[
     ("E1", "a use is on record before it is sent; a closed record ends everything", lives::closed),
     ("E2", "ends are told, and refusals by their number", lives::told),
     ("H1", "HTTP/2 on both sides", spoken::http2),
+    ("R1", "curl works as at home, by each way", real::curl),
+    ("R1", "Node works as at home, streams included", real::node),
+    ("R1", "Python, strict about certificates, works as at home", real::python),
     ("H2", "another protocol is refused by its name", spoken::upgrades),
 ];

@@ -44,11 +44,13 @@ impl Seen {
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) root: Vec<u8>,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    pub(crate) seen: Arc<Mutex<Vec<Seen>>>,
     /// How many events of a stream may be out.
     pub(crate) events: watch::Sender<usize>,
     /// Streams that are open.
     open: watch::Receiver<usize>,
+    /// The event that a stream can't get rid of.
+    pub(crate) full: watch::Receiver<Option<usize>>,
     _runtime: tokio::runtime::Runtime,
 }
 
@@ -57,6 +59,7 @@ struct Shared {
     seen: Arc<Mutex<Vec<Seen>>>,
     events: watch::Receiver<usize>,
     open: Arc<watch::Sender<usize>>,
+    full: Arc<watch::Sender<Option<usize>>>,
 }
 
 /// What the service speaks.
@@ -95,8 +98,10 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let (events, may) = watch::channel(usize::MAX);
         let (open, is_open) = watch::channel(0);
+        let (stuck, full) = watch::channel(None);
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let shared = Shared { seen: Arc::clone(&seen), events: may, open: Arc::new(open) };
+        let (open, stuck) = (Arc::new(open), Arc::new(stuck));
+        let shared = Shared { seen: Arc::clone(&seen), events: may, open, full: stuck };
         runtime.spawn(async move {
             let listener = TcpListener::from_std(listener).unwrap();
             let acceptor = TlsAcceptor::from(Arc::new(config));
@@ -114,7 +119,7 @@ impl Server {
             }
         });
         let root = issuer.der().to_vec();
-        Self { address, root, seen, events, open: is_open, _runtime: runtime }
+        Self { address, root, seen, events, open: is_open, full, _runtime: runtime }
     }
 
     pub(crate) fn ip() -> IpAddr {
@@ -267,6 +272,12 @@ async fn answer(stream: &mut Tls, head: &str, body: u64, shared: &Shared) -> boo
         "/cut-chunks" => {
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\npart\r\n".to_owned()
         }
+        "/cut-open" => "HTTP/1.1 200 OK\r\n\r\npart".to_owned(),
+        "/closed" => {
+            let text = b"HTTP/1.1 200 OK\r\n\r\npart";
+            let written = stream.write_all(text).await.is_ok();
+            return written && stream.shutdown().await.is_err();
+        }
         "/halves" => {
             let (a, b) = CANARY.split_at(9);
             format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{a}\r\n", a.len())
@@ -278,7 +289,9 @@ async fn answer(stream: &mut Tls, head: &str, body: u64, shared: &Shared) -> boo
             while let Ok(1..) = stream.read(&mut [0; 64]).await {}
             return false;
         }
-        "/events" => return events(stream, shared).await,
+        "/events" => return events(stream, shared, "").await,
+        // As much as anybody takes.
+        "/flood" => return events(stream, shared, &"x".repeat(16_000)).await,
         "/down" => return down(stream, query.parse().unwrap()).await,
         _ => plain("200 OK", "", "ok"),
     };
@@ -287,7 +300,7 @@ async fn answer(stream: &mut Tls, head: &str, body: u64, shared: &Shared) -> boo
 }
 
 /// One event after the other, as the test lets them.
-async fn events(stream: &mut Tls, shared: &Shared) -> bool {
+async fn events(stream: &mut Tls, shared: &Shared, more: &str) -> bool {
     let _open = Opened::new(&shared.open);
     let head =
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -300,9 +313,24 @@ async fn events(stream: &mut Tls, shared: &Shared) -> bool {
             _ = may.wait_for(|may| *may > count) => {}
             _ = stream.read_u8() => return false,
         }
-        let event = format!("data: {count}\n\n");
+        let event = format!("data: {count}{more}\n\n");
         let chunk = format!("{:x}\r\n{event}\r\n", event.len());
-        if stream.write_all(chunk.as_bytes()).await.is_err() || stream.flush().await.is_err() {
+        let written = async {
+            stream.write_all(chunk.as_bytes()).await?;
+            stream.flush().await
+        };
+        tokio::pin!(written);
+        let written = tokio::select! {
+            biased;
+            written = &mut written => written,
+            () = std::future::ready(()) => {
+                shared.full.send_replace(Some(count));
+                let written = written.await;
+                shared.full.send_replace(None);
+                written
+            }
+        };
+        if written.is_err() {
             return false;
         }
     }

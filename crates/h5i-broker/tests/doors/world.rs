@@ -21,18 +21,25 @@ pub(crate) const HOST: &str = "api.example.com";
 pub(crate) const RUN: u64 = 1;
 pub(crate) const WAYS: [Way; 2] = [Way::Reverse, Way::Intercept];
 
+type Hook = Box<dyn Fn(&Event) + Send>;
+
 /// Keeps every event, and wakes who waits for one.
 #[derive(Default)]
 pub(crate) struct Log {
     events: Mutex<Vec<Event>>,
     came: Condvar,
     pub(crate) closed: Mutex<bool>,
+    /// Called with each event, before anybody else knows of it.
+    pub(crate) hook: Mutex<Option<Hook>>,
 }
 
 impl EventSink for Log {
     fn event(&self, event: Event) -> Result<(), SinkClosed> {
         if *self.closed.lock().unwrap() {
             return Err(SinkClosed);
+        }
+        if let Some(hook) = &*self.hook.lock().unwrap() {
+            hook(&event);
         }
         self.events.lock().unwrap().push(event);
         self.came.notify_all();
@@ -62,10 +69,40 @@ impl Log {
 
 /// Says who holds a connection, as the test wants it.
 #[derive(Default)]
-pub(crate) struct Said(pub(crate) Mutex<Option<Holder>>);
+pub(crate) struct Said(pub(crate) Mutex<Option<Holder>>, pub(crate) Gate);
+
+/// Where questions wait.
+#[derive(Default)]
+pub(crate) struct Gate {
+    /// Whether it is shut, and how many have come through.
+    state: Mutex<(bool, usize)>,
+    changed: Condvar,
+}
+
+impl Gate {
+    pub(crate) fn shut(&self, shut: bool) {
+        self.state.lock().unwrap().0 = shut;
+        self.changed.notify_all();
+    }
+
+    fn pass(&self) {
+        let state = self.state.lock().unwrap();
+        let mut state = self.changed.wait_while(state, |(shut, _)| *shut).unwrap();
+        state.1 += 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits until so many have come through.
+    pub(crate) fn passed(&self, count: usize) {
+        let state = self.state.lock().unwrap();
+        let waited = self.changed.wait_timeout_while(state, LONG, |(_, passed)| *passed < count);
+        assert!(!waited.unwrap().1.timed_out());
+    }
+}
 
 impl Peers for Said {
     fn holder(&self, _: std::net::SocketAddr, _: std::net::SocketAddr) -> Option<Holder> {
+        self.1.pass();
         self.0.lock().unwrap().clone()
     }
 }

@@ -65,13 +65,16 @@ pub(crate) fn bulk() {
 pub(crate) fn broken_off() {
     let world = World::new();
     for way in WAYS {
-        for line in ["GET /cut", "GET /cut-chunks"] {
+        // Its size, its chunks or nothing says where it ends; then only TLS does.
+        for line in ["GET /cut", "GET /cut-chunks", "GET /cut-open"] {
             let answer = world.ask(way, line, "");
             assert_eq!(answer.status, 200);
             assert!(!answer.whole, "{way:?} {line}: {answer:?}");
             assert!(b"part".starts_with(&answer.body));
         }
         assert!(world.ask(way, "GET /halves", "").whole);
+        let closed = world.ask(way, "GET /closed", "");
+        assert!(closed.whole && closed.text() == "part");
     }
     world.log.wait(|event| {
         matches!(event, Event::Finished { end: End::Service, status: Some(200), .. })
@@ -84,10 +87,18 @@ pub(crate) fn refused_early() {
     for way in WAYS {
         let mut connection = world.connect(way);
         connection.send(world.text(way, "BREW /count", "content-length: 200000\r\n"));
-        connection.send(vec![b'x'; 200_000]);
         let answer = connection.answer().unwrap();
         assert!(answer.whole && answer.refused() == Some("method"), "{answer:?}");
+        // Who sends first and reads then is not stopped in the middle.
+        for _ in 0..20 {
+            assert!(connection.send(vec![b'x'; 10_000]));
+        }
+        drop(connection);
         // And no byte of it is taken for another request.
+        let mut connection = world.connect(way);
+        connection.send(world.text(way, "BREW /count", "content-length: 5\r\n"));
+        connection.send(world.text(way, "GET /ok", ""));
+        assert_eq!(connection.answer().unwrap().status, 403);
         assert!(connection.is_closed());
     }
     assert!(world.server.seen().is_empty());

@@ -1,8 +1,10 @@
 //! Which service is meant.
 
-use h5i_broker::{Denial, Way};
+use h5i_broker::{ChangeError, Denial, Diverted, Way};
 
 use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use rustls::pki_types::ServerName;
@@ -87,8 +89,35 @@ pub(crate) fn server_names() {
     assert!(!heard.starts_with(b"HTTP"), "{heard:?}");
     world.refused(Denial::Malformed);
     assert!(world.server.seen().is_empty());
-    // Bytes that the diverter has read already are the beginning.
     assert_eq!(world.ask(Way::Intercept, "GET /ok", "").text(), "ok");
+}
+
+/// What was read of a connection before it was handed over is its beginning.
+pub(crate) fn read_already() {
+    let world = World::new();
+    for count in [1, 5, 64] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let ours = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut theirs, _) = listener.accept().unwrap();
+        let text = world.text(Way::Intercept, "GET /ok", "");
+        let pem = world.broker().authority().unwrap().to_owned();
+        let asking = std::thread::spawn(move || {
+            let name = ServerName::try_from(HOST).unwrap();
+            let tls = ClientConnection::new(Arc::new(trusting(&pem)), name).unwrap();
+            let mut connection = Connection::over(tls, ours);
+            connection.send(text);
+            connection.answer().unwrap().text()
+        });
+        let mut already = vec![0; count];
+        theirs.read_exact(&mut already).unwrap();
+        let mut diverted = Diverted::new(theirs.into(), "intercept");
+        (diverted.already, diverted.run) = (already, Some(RUN));
+        world.broker().intercept(diverted).unwrap();
+        assert_eq!(asking.join().unwrap(), "ok");
+    }
+    let (one, _other) = UnixStream::pair().unwrap();
+    let nobody = world.broker().intercept(Diverted::new(one.into(), "none"));
+    assert!(matches!(nobody, Err(ChangeError::NoGrant { .. })));
 }
 
 pub(crate) fn redirects() {

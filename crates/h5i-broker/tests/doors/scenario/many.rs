@@ -57,6 +57,20 @@ pub(crate) fn idle() {
     world.server.wait_open(0, Duration::from_secs(10));
 }
 
+/// Who opens and closes connections has no more asked than there are places.
+pub(crate) fn fleeting() {
+    let world = World::new();
+    world.peers.1.shut(true);
+    for _ in 0..1024 {
+        drop(TcpStream::connect(("127.0.0.1", world.port)).unwrap());
+    }
+    // They are closed, and it is still to be found out whose they were.
+    assert_eq!(Connection::plain(world.port).answer().unwrap().refused(), Some("at-once"));
+    world.peers.1.shut(false);
+    world.peers.1.passed(1024);
+    assert_eq!(world.ask(Way::Reverse, "GET /ok", "").text(), "ok");
+}
+
 pub(crate) fn slow() {
     let patience = |make: &mut crate::world::Make| {
         make.patience.head = Duration::from_millis(300);
@@ -94,6 +108,7 @@ pub(crate) fn slow() {
     let answer = world.ask(way, "GET /events", "");
     assert!(!answer.whole && answer.body == b"data: 0\n\n");
     // Who is in time is served, one after the other.
+    let world = World::new();
     let mut connection = world.connect(way);
     for _ in 0..3 {
         connection.send(world.text(way, "GET /ok", ""));

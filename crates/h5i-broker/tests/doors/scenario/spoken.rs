@@ -9,26 +9,37 @@ use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::ServerName;
+use tokio::net::UnixStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::client::trusting;
 use crate::server::{CANARY, Speaks};
 use crate::world::{HOST, RUN, WAYS, World};
 
+type Handshake = (
+    http2::SendRequest<Full<Bytes>>,
+    http2::Connection<TokioIo<TlsStream<UnixStream>>, Full<Bytes>, TokioExecutor>,
+);
+
+async fn handshake(world: &World, stream: std::os::unix::net::UnixStream) -> Handshake {
+    stream.set_nonblocking(true).unwrap();
+    let mut config = trusting(world.broker().authority().unwrap());
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let stream = UnixStream::from_std(stream).unwrap();
+    let name = ServerName::try_from(HOST).unwrap();
+    let tls = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
+    assert_eq!(tls.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder.initial_stream_window_size(65_535).handshake(TokioIo::new(tls)).await.unwrap()
+}
+
 /// Asks over HTTP/2, all of these on one connection.
 fn ask(world: &World, requests: Vec<Request<Full<Bytes>>>) -> Vec<Response<Bytes>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let stream = world.divert(Some(RUN));
-    stream.set_nonblocking(true).unwrap();
     runtime.block_on(async {
-        let mut config = trusting(world.broker().authority().unwrap());
-        config.alpn_protocols = vec![b"h2".to_vec()];
-        let stream = tokio::net::UnixStream::from_std(stream).unwrap();
-        let name = ServerName::try_from(HOST).unwrap();
-        let tls = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
-        assert_eq!(tls.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
-        let (mut send, connection) =
-            http2::handshake(TokioExecutor::new(), TokioIo::new(tls)).await.unwrap();
+        let (mut send, connection) = handshake(world, stream).await;
         tokio::spawn(connection);
         let mut answers = Vec::new();
         for request in requests {
@@ -38,6 +49,31 @@ fn ask(world: &World, requests: Vec<Request<Full<Bytes>>>) -> Vec<Response<Bytes
         }
         answers
     })
+}
+
+/// A stream over HTTP/2 that nobody reads; `then` is done when everything in between is full.
+pub(crate) fn http2_deaf(then: impl FnOnce(&World)) {
+    let world = World::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let stream = world.divert(Some(RUN));
+    let request = get(&world.host(Way::Intercept), "/flood");
+    let held = runtime.block_on(async {
+        let (mut send, connection) = handshake(&world, stream).await;
+        let connection = tokio::spawn(connection);
+        (send.send_request(request).await.unwrap(), connection)
+    });
+    // What is not taken out of the window is not asked for again.
+    let mut full = world.server.full.clone();
+    loop {
+        let at = *runtime.block_on(full.wait_for(Option::is_some)).unwrap();
+        // The broker has had its turn when it has answered somebody else.
+        assert_eq!(world.ask(Way::Intercept, "GET /ok", "").text(), "ok");
+        if *full.borrow() == at {
+            break;
+        }
+    }
+    then(&world);
+    drop(held);
 }
 
 fn get(authority: &str, path: &str) -> Request<Full<Bytes>> {
