@@ -5,7 +5,8 @@ mod trust;
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use h5i_broker::{
@@ -20,7 +21,8 @@ use serde::{Deserialize, Serialize};
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::receipt_log::Recorder;
-use crate::store::StoredBox;
+use crate::seeded_home::log_in;
+use crate::store::{HostId, Manifest, StoredBox};
 use holders::{Holders, ToBroker};
 pub(crate) use trust::Trust;
 
@@ -33,26 +35,31 @@ pub(crate) struct Mouths {
     grants: BTreeMap<String, (Grant, Option<SocketSlot>)>,
     diag: SocketSlot,
     trust: Option<Trust>,
+    home: Home,
+}
+
+/// The home whose runtimes are to find the broker.
+#[derive(Debug)]
+struct Home {
+    path: PathBuf,
+    policy: ResolvedPolicy,
+    owner: Option<HostId>,
 }
 
 impl Mouths {
     /// Has the plan make what the policy's grants need; none where it has no grants.
     pub(crate) fn ask(
         plan: &mut Plan,
-        policy: &ResolvedPolicy,
+        (stored, manifest, policy): (&StoredBox, &Manifest, &ResolvedPolicy),
         trust: Option<Trust>,
     ) -> Option<Self> {
-        if policy.grants.is_empty() {
-            return None;
-        }
-        let listener = SocketRequest { domain: INET, kind: STREAM, protocol: 0 };
-        let mut ask = |one: SocketRequest| plan.request_socket(one.domain, one.kind, one.protocol);
-        let grants = policy.grants.iter().map(|(name, grant)| {
-            let mouth = (grant.via == Via::Reverse).then(|| ask(listener));
-            (name.clone(), (grant.clone(), mouth))
-        });
-        let grants = grants.collect();
-        Some(Self { grants, diag: ask(sockets_request()), trust })
+        let (grants, diag) = sockets(plan, policy)?;
+        let home = Home {
+            path: stored.box_dir().join("home"),
+            policy: policy.clone(),
+            owner: manifest.host_id,
+        };
+        Some(Self { grants, diag, trust, home })
     }
 
     /// Serves the grants, in a box that is made. Nobody holds one before its run is told.
@@ -107,8 +114,25 @@ impl Mouths {
             }
             _ => None,
         };
-        Ok(LiveGrants { broker, intercepted, trust })
+        let home = Mutex::new(Some(self.home));
+        Ok(LiveGrants { broker, intercepted, trust, home })
     }
+}
+
+type Asked = (BTreeMap<String, (Grant, Option<SocketSlot>)>, SocketSlot);
+
+/// Has the plan make the sockets that a policy's grants need; none where it has no grants.
+pub(crate) fn sockets(plan: &mut Plan, policy: &ResolvedPolicy) -> Option<Asked> {
+    if policy.grants.is_empty() {
+        return None;
+    }
+    let listener = SocketRequest { domain: INET, kind: STREAM, protocol: 0 };
+    let mut ask = |one: SocketRequest| plan.request_socket(one.domain, one.kind, one.protocol);
+    let grants = policy.grants.iter().map(|(name, grant)| {
+        let mouth = (grant.via == Via::Reverse).then(|| ask(listener));
+        (name.clone(), (grant.clone(), mouth))
+    });
+    Some((grants.collect(), ask(sockets_request())))
 }
 
 const INET: i32 = rustix::net::AddressFamily::INET.as_raw() as i32;
@@ -120,6 +144,8 @@ pub(crate) struct LiveGrants {
     broker: Arc<Broker>,
     intercepted: BTreeMap<(h5i_policy::HostName, u16), String>,
     trust: Option<Trust>,
+    /// Until the first run, with which it is known where the broker is.
+    home: Mutex<Option<Home>>,
 }
 
 /// A change that a person asks for.
@@ -177,6 +203,14 @@ impl LiveGrants {
             Err(IssueError::Revoked { .. }) => Vec::new(),
             Err(error) => return Err(Failure::new(Kind::Refused, &error)),
         };
+        let home = self.home.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Home { path, policy, owner }) = home {
+            log_in(&path, &policy, owner, |name| {
+                let wanted = policy.grants.get(name)?.variables.base_url.iter().next()?;
+                let found = variables.iter().find(|(name, _)| name == wanted);
+                found.map(|(_, url)| url.clone())
+            })?;
+        }
         variables.extend(self.trust.iter().flat_map(Trust::variables));
         Ok(variables)
     }

@@ -7,6 +7,7 @@ use h5i_confine::HostFacts;
 use h5i_policy::{History, Pattern, Resolved, ResolvedPolicy, Tier};
 
 use crate::args::{BaseArgs, LearnArgs, PolicyArgs, WorkspaceChoice};
+use crate::box_grants;
 use crate::box_network::Doors;
 use crate::box_plan::{self, OBJECTS_IN_BOX};
 use crate::caller::Caller;
@@ -17,6 +18,7 @@ use crate::path_error::{Action, PathError};
 use crate::policy_source::{Sourced, source_policy};
 use crate::receipt_log::ReceiptLog;
 use crate::reviewed_start::ReviewedStart;
+use crate::seeded_home::{self, SeededHome};
 use crate::store::{
     BaseRecord, BoxDraft, BoxId, BoxLock, BoxName, FROZEN_POLICY, HostId, Manifest, Scope,
     StoredBox, WorkspaceKind,
@@ -58,6 +60,8 @@ pub struct Created {
     pub lock: BoxLock,
     /// What the workspace has that a person should know.
     pub notes: Vec<Note>,
+    /// What its home began with.
+    pub(crate) seeded: SeededHome,
 }
 
 /// Makes a box. A refusal leaves nothing behind.
@@ -124,6 +128,12 @@ pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
     };
     let laid = place.fill(&mut draft)?;
     link_caches(&draft, &toolchains.links, host_id)?;
+    let box_home = draft.box_dir().join("home");
+    let seeded = seeded_home::fill(&box_home, &caller.surroundings.home, policy, host_id)?;
+    if !policy.seed.is_empty() {
+        let json = serde_json::to_vec(&seeded).map_err(|e| Failure::new(Kind::Internal, &e))?;
+        draft.write_host_file(seeded_home::FILE, &json)?;
+    }
     let mut manifest = place.manifest(&draft, &laid, &resolved.profile, wish.purpose)?;
     if let Some(start) = reviewed {
         start.name_parent(&mut manifest);
@@ -133,7 +143,14 @@ pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
     let json = manifest.to_json().map_err(|e| Failure::new(Kind::Internal, &e))?;
     ReceiptLog::begin(&draft.host_dir(), &json, &manifest)?;
     let (stored, lock) = draft.commit(&manifest)?;
-    Ok(Created { stored, manifest, policy: resolved.policy, lock, notes: laid.prepared.notes })
+    Ok(Created {
+        stored,
+        manifest,
+        policy: resolved.policy,
+        lock,
+        notes: laid.prepared.notes,
+        seeded,
+    })
 }
 
 /// Writes down where the rules of the network came from, which the frozen policy does not say.
@@ -285,6 +302,7 @@ impl Place<'_> {
             );
             let mut plan = box_plan::plan(self.policy, &layout)?;
             Doors::ask(&mut plan, self.policy)?;
+            box_grants::sockets(&mut plan, self.policy);
             plan.steps().iter().map(ToString::to_string).collect()
         };
         let created = Timestamp::now();

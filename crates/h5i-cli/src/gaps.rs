@@ -15,7 +15,7 @@ use crate::spool::Form;
 use command::{base, command_of, is_builtin, is_plain};
 
 /// Processes that have ended and are still known.
-const REMEMBERED: usize = 4096;
+const REMEMBERED: usize = 2048;
 /// What one process asked for last.
 const NAMES: usize = 8;
 /// Shells that report at once.
@@ -125,10 +125,14 @@ impl Gaps {
         (process.run, process.pid, process.parent) = (run, pid, parent);
         for name in [Some(asked.path), asked.argv.first().map(Vec::as_slice)].into_iter().flatten()
         {
+            let name = base(name);
+            if process.names.back().is_some_and(|(last, known)| *last == at && known == name) {
+                continue;
+            }
             if process.names.len() == NAMES {
                 process.names.pop_front();
             }
-            process.names.push_back((at, base(name).to_vec()));
+            process.names.push_back((at, name.to_vec()));
         }
         // A shell may become its last program.
         if let Some(command) = command_of(asked.argv) {
@@ -144,7 +148,9 @@ impl Gaps {
         let Some(process) = self.processes.get_mut(&proc) else { return found };
         process.end = end;
         let (pid, run, reported) = (process.pid, process.run, process.reported);
-        let command = process.command.clone();
+        // From here on it is one of thousands that are only looked up.
+        let command = process.command.take();
+        process.names.shrink_to_fit();
         let silent = self.hook == Hook::Bash
             && complete
             && end.is_some_and(|code| code < 128)

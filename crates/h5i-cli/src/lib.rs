@@ -48,6 +48,7 @@ pub mod program_record;
 pub mod receipt_log;
 mod reviewed_start;
 pub mod running;
+mod seeded_home;
 pub mod session;
 mod shown;
 mod spool;

@@ -27,14 +27,14 @@ fn each(line: impl Fn(&Resolved) -> String) -> String {
 #[test]
 fn digests_of_built_in_profiles_change_only_on_purpose() {
     insta::assert_snapshot!(each(|resolved| resolved.policy.digest().to_string()), @r#"
-    agent-claude sha256:b74c810742e0c7918145deba0f019aa57a4e21c37ec9ba9a59842e2a52367f26
-    agent-codex  sha256:476458707f3853474e138baf0ba991dcc6fecb665e85a82159d9fefcb80725fc
-    agent-local  sha256:59d1f17021e66d2bb8d70549afc48d3f79ede54e0a7ad6a5099d1c54b0d0aefd
-    browser      sha256:0f72bc3d4309d58f008cb51ba1a890a5cf088752e1ac2bc0e533ee742b49976c
-    default      sha256:200c9461d1ba187e5fadb674928a6f00225649cc90e37b6ce98a637d22b2aa17
-    deploy       sha256:8882107fd3d5e808aeefea9ea08ee4b24f494fedf419eaa293a8fdef7e729a86
-    research     sha256:357177ce6b4a12536177f43f40bb6b8ca3bcb5407828fbb08fa9f3c6ee127b45
-    review       sha256:2de7de909e5d56c99f55126ada4273fb77e4a5bf920a79ab56ff3f4404d108f6
+    agent-claude sha256:3868928d77b87a9295c3a1d028447b60a15121100dd328c3671b24d797d69417
+    agent-codex  sha256:3a32f196d50bbec26624473b04ae1c36d025dcd6a20a63521efeeedf217d9f85
+    agent-local  sha256:6f63a864f4b3b4c9241efb8b2eaa1b8d2877f28d0f425a2fc2e0b322bc0b2195
+    browser      sha256:1ae098584973bf17ed9bf4dee4e24ce2ac983d662af67c724b0e97ca9d858959
+    default      sha256:e243760381b49b11a6dd452c5d0377c1d80afb64d4fa0e3d11ec8f1a55c0ea9b
+    deploy       sha256:bfed000d2976c7545457aa7f9d9c016b5499fc05311fc48f06aadcdae6d5d0f5
+    research     sha256:bf05a93124c2d1b87d1429ced725e318c37f4acaede8efd7983654a9eedd4c33
+    review       sha256:ab210ead7e47a0cfb1eec745b3f54e63dedb52c056098538f19756312b45f769
     "#);
 }
 
@@ -86,6 +86,7 @@ fn the_text_of_default_is_complete_and_legible() {
     combine = "refused"
     history = "full"
     record_output = "off"
+    seed = []
     expires = "none"
 
     [net]
@@ -171,6 +172,7 @@ fn the_default_profile_in_plain_words() {
     react.canary-read        recorded, then continue  (default)
     react.gap                recorded, then continue  (default)
     record_output            output of runs is not kept  (default)
+    seed                     the box's home starts empty  (default)
     expires                  the box stays until it is removed  (default)
     ");
 }

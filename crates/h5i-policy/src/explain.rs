@@ -231,6 +231,12 @@ impl Lines<'_> {
                 RecordOutput::On => "output of runs is kept on the host",
             },
         );
+        if policy.seed.is_empty() {
+            self.add("seed", "the box's home starts empty");
+        } else {
+            let tools = listed(&policy.seed);
+            self.add("seed", format!("the home has the configuration of {tools}, no credentials"));
+        }
         match policy.expires {
             Some(span) => self.add("expires", format!("gc removes the box after {span}")),
             None => self.add("expires", "the box stays until it is removed"),

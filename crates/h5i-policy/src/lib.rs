@@ -34,6 +34,7 @@ mod resolve;
 mod resolved;
 mod secret_part;
 mod secret_ref;
+mod seed;
 #[cfg(test)]
 mod strategy;
 mod suggest;
@@ -73,6 +74,7 @@ pub use resolved::{
 };
 pub use secret_part::{JsonPointer, SecretPart};
 pub use secret_ref::{Login, SecretRef, SecretRefError};
+pub use seed::Seed;
 pub use tier::Tier;
 pub use unenforced::{Unenforced, unenforced};
 pub use units::{Bytes, Millis, UnitError};

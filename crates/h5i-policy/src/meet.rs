@@ -32,8 +32,8 @@ pub enum MeetError {
 }
 
 impl ResolvedPolicy {
-    /// The loosest policy that is within both: tier the stronger, budgets the smaller, grants the
-    /// intersection, `fs.hide` and `env.set` the union, network `none < allow < open < host`.
+    /// The loosest policy that is within both: tier the stronger, budgets the smaller, grants and
+    /// seeds the intersection, `fs.hide` and `env.set` the union, network `none < allow < open < host`.
     ///
     /// Idempotent, commutative and associative on policies in canonical form (see
     /// [`canonical`](Self::canonical)); the result is canonical. Grants of one name that lead to
@@ -58,6 +58,7 @@ impl ResolvedPolicy {
             export: a.export.meet(&b.export),
             react: a.react.meet(&b.react),
             record_output: a.record_output.max(b.record_output),
+            seed: &a.seed & &b.seed,
             expires: smaller(a.expires, b.expires),
         })
     }

@@ -29,7 +29,7 @@ impl ResolvedPolicy {
     /// It is a preorder: reflexive and transitive. Patterns are compared as text, and names are
     /// never compared with addresses, so a policy that in truth allows no more may be called
     /// looser; the other way round never. Order of the fields: tier, stronger is tighter; budgets,
-    /// smaller is tighter; grants, fewer is tighter; `fs.hide`, `env.set` and what is recorded,
+    /// smaller is tighter; grants and seeds, fewer is tighter; `fs.hide`, `env.set` and what is recorded,
     /// more is tighter; reactions, harsher is tighter.
     ///
     /// # Errors
@@ -51,6 +51,7 @@ impl ResolvedPolicy {
             export,
             react,
             record_output,
+            seed,
             expires,
         } = self;
         let mut found = Findings::default();
@@ -77,6 +78,9 @@ impl ResolvedPolicy {
             record_output,
             &outer.record_output,
         );
+        for one in seed.difference(&outer.seed) {
+            found.add("seed", one, &"none");
+        }
         found.budget("expires", expires.as_ref(), outer.expires.as_ref());
         if found.0.is_empty() { Ok(()) } else { Err(found.0) }
     }

@@ -295,6 +295,7 @@ fn each_word_is_the_same_in_json_and_in_documents() {
     check::<crate::Debuggers>();
     check::<crate::Combine>();
     check::<crate::RecordOutput>();
+    check::<crate::Seed>();
     check::<crate::GrantOrigin>();
     check::<crate::NetMode>();
     check_words::<crate::ServerName>();

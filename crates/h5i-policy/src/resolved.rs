@@ -10,6 +10,7 @@ use crate::host_path::HostPath;
 use crate::net_rule::NetRule;
 use crate::pattern::Pattern;
 use crate::react::React;
+use crate::seed::Seed;
 use crate::tier::Tier;
 use crate::units::{Bytes, Millis, budget};
 use crate::word::words;
@@ -54,6 +55,8 @@ pub struct ResolvedPolicy {
     pub react: React,
     /// Whether the output of runs is kept on the host.
     pub record_output: RecordOutput,
+    /// Tools whose configuration the box gets.
+    pub seed: BTreeSet<Seed>,
     /// How long the box may exist before `gc` removes it.
     #[serde(with = "budget")]
     pub expires: Option<Millis>,
@@ -324,6 +327,7 @@ impl Default for ResolvedPolicy {
             export: ExportPolicy::default(),
             react: React::default(),
             record_output: RecordOutput::Off,
+            seed: BTreeSet::new(),
             expires: None,
         }
     }

@@ -16,6 +16,7 @@ use crate::resolved::{
     Combine, Debuggers, EnvPolicy, Executables, ExportPolicy, FsPolicy, GrantOrigin, LandlockMode,
     Limits, Namespaces, NetBudget, NetMode, NetPolicy, ReadGrant, RecordOutput, ResolvedPolicy,
 };
+use crate::seed::Seed;
 use crate::tier::Tier;
 use crate::units::{Bytes, Millis};
 use crate::word::Word;
@@ -201,7 +202,8 @@ pub(crate) fn policy() -> impl Strategy<Value = ResolvedPolicy> {
         word::<Combine>(),
         word::<RecordOutput>(),
     );
-    let parts = (fs(), net(), env(), limits(), grants, export(), react());
+    let seed = prop::collection::btree_set(word::<Seed>(), 0..3);
+    let parts = (fs(), net(), env(), limits(), grants, export(), (react(), seed));
     (words, history, parts, prop::option::of(millis())).prop_map(
         |(
             (tier, namespaces, landlock, debuggers, combine, record_output),
@@ -209,8 +211,15 @@ pub(crate) fn policy() -> impl Strategy<Value = ResolvedPolicy> {
             parts,
             expires,
         )| {
-            let (fs, net, env, limits, grants, export, react): (_, _, _, _, BTreeMap<_, _>, _, _) =
-                parts;
+            let (fs, net, env, limits, grants, export, (react, seed)): (
+                _,
+                _,
+                _,
+                _,
+                BTreeMap<_, _>,
+                _,
+                _,
+            ) = parts;
             ResolvedPolicy {
                 tier,
                 namespaces,
@@ -226,6 +235,7 @@ pub(crate) fn policy() -> impl Strategy<Value = ResolvedPolicy> {
                 export,
                 react,
                 record_output,
+                seed,
                 expires,
             }
             .canonical()

@@ -79,6 +79,7 @@ const ORDER: &[&str] = &[
     "combine",
     "history",
     "record_output",
+    "seed",
     "expires",
     "net",
     "env",

@@ -52,7 +52,7 @@ impl Host {
         let ahead = Ahead::start(policy, &layout);
         let mut plan = box_plan::plan(policy, &layout)?;
         let doors = Doors::ask(&mut plan, policy)?;
-        let mouths = Mouths::ask(&mut plan, policy, trust);
+        let mouths = Mouths::ask(&mut plan, (stored, manifest, policy), trust);
         let started = |e| spawn_failure(&SpawnError::Session(e));
         let mut launched = plan.launch(Some(ahead.map_err(started)?)).map_err(started)?;
         // While the stage builds the box. Nothing of the box runs before the log is open.

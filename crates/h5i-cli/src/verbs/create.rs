@@ -30,11 +30,16 @@ pub(super) fn create(caller: &Caller, args: &CreateArgs) -> Result<Answer, Failu
         "network": created.policy.net.mode,
         "workspace": manifest.workspace,
         "history": manifest.history,
+        "home": created.seeded,
     });
     let mut answer = Answer::new(data, String::new())?;
     answer = answer.note(headline(manifest, &created.policy));
     for note in notes_of(&created.notes) {
         answer = answer.note(note);
+    }
+    if let Some(words) = created.seeded.words() {
+        let name = &manifest.name;
+        answer = answer.note(format!("home     {words}: h5i box explain {name}"));
     }
     if args.learn.learn {
         let accept = format!("h5i policy accept {}", manifest.name);

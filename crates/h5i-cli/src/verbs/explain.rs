@@ -9,11 +9,13 @@ use serde_json::json;
 use super::run::frozen_policy;
 use super::{Answer, find};
 use crate::args::ExplainArgs;
+use crate::box_grants;
 use crate::box_network::{Doors, GATE_WORDS, rules_words};
 use crate::box_plan;
 use crate::caller::Caller;
 use crate::failure::Failure;
 use crate::net_sources;
+use crate::seeded_home::{self, SeededHome};
 use crate::shown::Shown;
 use crate::store::{Manifest, StoredBox, WorkspaceKind};
 
@@ -27,8 +29,12 @@ pub(super) fn explain(caller: &Caller, args: &ExplainArgs) -> Result<Answer, Fai
     let stored = find(caller, &args.name)?;
     let manifest = stored.manifest()?;
     let policy = frozen_policy(&stored, &manifest)?;
-    let answers =
-        if policy.tier == Tier::Workspace { without_boundary(&stored) } else { confined(&policy) };
+    let home = seeded_home::of(&stored)?;
+    let answers = if policy.tier == Tier::Workspace {
+        without_boundary(&stored)
+    } else {
+        confined(&policy, &home)
+    };
     let mut text = String::new();
     for (number, Answered { question, answer }) in answers.iter().enumerate() {
         // Writing to a String can't fail.
@@ -43,6 +49,26 @@ pub(super) fn explain(caller: &Caller, args: &ExplainArgs) -> Result<Answer, Fai
     if policy.tier >= Tier::Supervised {
         let rules = rules_words(&policy.net);
         writeln!(text, "The network is {GATE_WORDS}. It may reach {rules}.").ok();
+    }
+    for file in &home.copied {
+        let removed: Vec<String> = file
+            .removed
+            .iter()
+            .map(|one| format!("{} ({})", Shown::text(&one.place), Shown::text(&one.why)))
+            .collect();
+        let without = match removed.is_empty() {
+            true => String::new(),
+            false => format!(", without {}", removed.join(", ")),
+        };
+        writeln!(text, "  ~/{}{without}", Shown::text(&file.path)).ok();
+    }
+    for file in &home.left {
+        let (path, why) = (Shown::text(&file.path), Shown::text(&file.why));
+        writeln!(text, "  ~/{path} was not copied: {why}").ok();
+    }
+    for (name, grant) in &policy.grants {
+        let name = Shown::text(name).to_string();
+        writeln!(text, "  grant {name}: {}", super::grants::service(grant)).ok();
     }
     let sources = net_sources::told(&stored, &policy.net);
     for (rule, source) in &sources {
@@ -62,7 +88,7 @@ pub(super) fn explain(caller: &Caller, args: &ExplainArgs) -> Result<Answer, Fai
         steps.into_iter().map(|(step, reason)| json!({ "step": step, "reason": reason })).collect();
     let reach: Vec<_> =
         sources.into_iter().map(|(rule, source)| json!({ "rule": rule, "from": source })).collect();
-    let data = json!({ "name": manifest.name, "reach": reach, "answers": answers, "workspace": { "kind": manifest.workspace, "reason": manifest.workspace_reason }, "steps": steps });
+    let data = json!({ "name": manifest.name, "reach": reach, "home": home, "answers": answers, "workspace": { "kind": manifest.workspace, "reason": manifest.workspace_reason }, "steps": steps });
     Answer::new(data, text)
 }
 
@@ -78,6 +104,7 @@ fn steps(
     let layout = box_plan::layout_of(&caller.store, stored, manifest)?;
     let mut plan = box_plan::plan(policy, &layout)?;
     Doors::ask(&mut plan, policy)?;
+    box_grants::sockets(&mut plan, policy);
     Ok(plan.steps().iter().map(|step| (step.to_string(), step.reason())).collect())
 }
 
@@ -101,7 +128,7 @@ fn answered(answers: [String; 5]) -> Vec<Answered> {
         .collect()
 }
 
-fn confined(policy: &ResolvedPolicy) -> Vec<Answered> {
+fn confined(policy: &ResolvedPolicy, home: &SeededHome) -> Vec<Answered> {
     let count = |origin| policy.fs.read.values().filter(|grant| grant.origin == origin).count();
     let masked: usize = policy.fs.read.values().map(|grant| grant.mask.len()).sum();
     let granted = format!(
@@ -129,7 +156,14 @@ fn confined(policy: &ResolvedPolicy) -> Vec<Answered> {
         "In the box. Every child of every run has the same namespaces, Landlock domain and \
          system-call filter."
             .to_owned(),
-        format!("A private home at {HOME}. No credential of the host. Of the host, {granted}."),
+        format!(
+            "A private home at {HOME}{}. No credential of the host{}. Of the host, {granted}.",
+            home.words().map_or_else(String::new, |words| format!(" ({words})")),
+            match policy.grants.len() {
+                0 => "",
+                _ => "; what grants need stays there",
+            }
+        ),
         listen.to_owned(),
         "None: this profile has no browser.".to_owned(),
         format!(

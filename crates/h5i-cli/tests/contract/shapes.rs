@@ -54,6 +54,7 @@ pub(crate) struct CreatedBox {
     pub(crate) network: String,
     pub(crate) workspace: String,
     pub(crate) history: Value,
+    pub(crate) home: Value,
 }
 
 /// Text, or bytes that are none.
@@ -246,6 +247,7 @@ pub(crate) struct Reach {
 #[allow(dead_code, reason = "parts are read only where there is a network")]
 pub(crate) struct Explained {
     pub(crate) reach: Vec<Reach>,
+    pub(crate) home: Value,
     pub(crate) name: String,
     pub(crate) answers: Vec<Answered>,
     pub(crate) workspace: WorkspaceLaid,

@@ -23,6 +23,7 @@ fn create_list_explain_and_remove_have_their_shapes() {
     );
     assert_eq!((made.network.as_str(), made.workspace.as_str()), ("none", "checkout"));
     assert_eq!((made.history.as_str(), made.base.branch.as_str()), (Some("full"), "main"));
+    assert_eq!(made.home, serde_json::json!({ "copied": [], "left": [] }));
     assert!(is_digest(&made.policy) && made.id.len() == 16, "{made:?}");
     let listed: Listed = stand.ok(&["box", "ls", "--json"]).data();
     assert!(listed.boxes.iter().all(|one| one.session.is_none()), "nothing runs");
@@ -285,6 +286,7 @@ fn what_a_supervised_box_does_on_the_network_is_in_run_and_status() {
     assert!(run.grants.is_empty() && run.denied_grants.is_empty());
 
     let told: Explained = stand.ok(&["box", "explain", "a", "--json"]).data();
+    assert_eq!(told.home["copied"], serde_json::json!([]));
     let [reach] = &told.reach[..] else { panic!("{:?}", told.reach) };
     assert_eq!((&reach.rule, reach.from.as_deref()), (&rule, Some("command line")));
     let status: BoxStatus = stand.ok(&["box", "status", "a", "--json"]).data();

@@ -5,6 +5,7 @@
 #[path = "../support/back_ends.rs"]
 mod back_ends;
 mod changed;
+mod homes;
 mod intercepted;
 mod kept_out;
 mod reverse;

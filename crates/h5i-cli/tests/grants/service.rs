@@ -43,7 +43,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Answers as `localhost` and `api.test`: `/echo` with the credential that it was shown,
+    /// Answers as `localhost`, `api.test` and a service that programs know: `/echo` with the credential that it was shown,
     /// `/stream` with an event whenever the test says so, everything else with its path.
     pub(crate) fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -77,7 +77,7 @@ fn identity() -> (Arc<ServerConfig>, String) {
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
     let key = KeyPair::generate().unwrap();
-    let names = ["localhost", "api.test"].map(str::to_owned).to_vec();
+    let names = ["localhost", "api.test", "api.anthropic.com"].map(str::to_owned).to_vec();
     let leaf = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());

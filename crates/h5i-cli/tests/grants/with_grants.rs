@@ -24,20 +24,27 @@ enum Named {
 impl With {
     /// A box `a` with the grant `api`; `more` are lines of it.
     pub(crate) fn a_box(host: &str, via: &str, more: &str) -> Self {
-        let (stand, service) = (Stand::new(), Service::new());
-        fs::write(stand.path().join("authority.pem"), &service.authority).unwrap();
         let names = match via {
             "reverse" => "base_url = \"API_URL\"\ntoken = \"API_TOKEN\"\n",
             _ => "",
         };
-        let port = service.port;
-        stand.user_policy(&format!(
-            "version = 1\n[profile.asks]\ntier = \"supervised\"\n\
+        let document = |port| {
+            format!(
+                "version = 1\n[profile.asks]\ntier = \"supervised\"\n\
              [profile.asks.grant.api]\nhost = \"{host}\"\nport = {port}\nsecret = \"env:API_KEY\"\n\
              header = \"authorization: Bearer {{}}\"\nvia = \"{via}\"\n{names}{more}"
-        ));
+            )
+        };
+        let with = Self::of(Stand::new(), Service::new(), &document);
         let named = if host == "localhost" { Named::Loopback } else { Named::ByHosts };
-        let with = Self { stand, service, named };
+        Self { named, ..with }
+    }
+
+    /// A box `a` by the profile `asks` of a document, which is told the service's port.
+    pub(crate) fn of(stand: Stand, service: Service, document: &dyn Fn(u16) -> String) -> Self {
+        fs::write(stand.path().join("authority.pem"), &service.authority).unwrap();
+        stand.user_policy(&document(service.port));
+        let with = Self { stand, service, named: Named::ByHosts };
         with.ok(&["box", "create", "a", "--profile", "asks"]);
         with
     }
@@ -57,7 +64,7 @@ impl With {
     /// no more rights than before.
     fn with_names(&self) -> Command {
         let hosts = self.stand.path().join("hosts");
-        fs::write(&hosts, "127.0.0.1 localhost api.test\n").unwrap();
+        fs::write(&hosts, "127.0.0.1 localhost api.test api.anthropic.com\n").unwrap();
         let mut command = self.stand.program("unshare");
         let mount = format!("mount --bind '{}' /etc/hosts && exec", hosts.display());
         if crate::stand::is_root() {

@@ -17,6 +17,7 @@ use crate::resolved::{
     Combine, Debuggers, Executables, GrantOrigin, LandlockMode, Namespaces, NetBudget, NetMode,
     ReadGrant, RecordOutput, ResolvedPolicy,
 };
+use crate::seed::Seed;
 use crate::tier::Tier;
 use crate::units::{Bytes, Millis};
 
@@ -30,6 +31,7 @@ pub(crate) enum Setting {
     Combine(Combine),
     History(History),
     RecordOutput(RecordOutput),
+    Seed(BTreeSet<Seed>),
     Expires(Option<Millis>),
     FsRead(BTreeSet<HostPath>),
     FsWrite(BTreeSet<HostPath>),
@@ -79,6 +81,7 @@ pub(crate) const FIELDS: &[Field] = &[
     Field { key: "combine", read: |item| item.word().map(Setting::Combine) },
     Field { key: "history", read: |item| item.parsed().map(Setting::History) },
     Field { key: "record_output", read: |item| item.word().map(Setting::RecordOutput) },
+    Field { key: "seed", read: |item| item.list(Item::word).map(Setting::Seed) },
     Field { key: "expires", read: |item| item.budget().map(Setting::Expires) },
     Field { key: "fs.read", read: |item| item.list(host_path).map(Setting::FsRead) },
     Field { key: "fs.write", read: |item| item.list(host_path).map(Setting::FsWrite) },
@@ -140,6 +143,7 @@ impl Setting {
             Self::Combine(combine) => policy.combine = combine,
             Self::History(history) => policy.history = history,
             Self::RecordOutput(record) => policy.record_output = record,
+            Self::Seed(tools) => policy.seed = tools,
             Self::Expires(expires) => policy.expires = expires,
             Self::FsRead(paths) => {
                 let grant = |path| (path, ReadGrant::whole(GrantOrigin::Policy));

@@ -29,6 +29,7 @@ debuggers = "allowed"
 combine = "accepted"
 history = "depth:5"
 record_output = "on"
+seed = ["claude", "git"]
 expires = "720h"
 fs.read = ["/opt/sdk"]
 fs.write = ["/srv/data/"]
