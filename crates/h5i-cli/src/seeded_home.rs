@@ -168,6 +168,7 @@ pub(crate) fn log_in(
         let base_url = base_url(name);
         let runtime = Runtime {
             workspace: WORKSPACE,
+            host: grant.host.as_str(),
             base_url: base_url.as_deref(),
             token_variable: token.map_or("", String::as_str),
         };
