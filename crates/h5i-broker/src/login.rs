@@ -16,6 +16,7 @@ use crate::credential::{Credential, CredentialError};
 use crate::json_spans::Node;
 use crate::secret::Secret;
 use crate::source::{HostFile, HostFileError, Variables, is_header_part};
+pub(crate) use codex::CHATGPT;
 use refresh::{Answer, Renewals};
 
 /// A login is renewed when it holds no longer than this.

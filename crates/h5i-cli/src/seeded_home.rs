@@ -181,11 +181,15 @@ pub(crate) fn log_in(
         let Some((tool, variable)) = runtime_of(grant) else { continue };
         let token = grant.variables.token.iter().next();
         // Codex speaks plain requests to a provider that is named, and other things to its own.
-        let own = || format!("https://{}:{}/v1", grant.host, grant.port);
+        let own = || format!("https://{}:{}", grant.host, grant.port);
         let base_url = base_url(name).unwrap_or_else(own);
+        // Its own paths are known to who sets it up.
+        let path = &grant.variables.base_path;
+        let base_url = base_url.strip_suffix(path.as_str()).unwrap_or(&base_url);
         let runtime = Runtime {
             workspace: WORKSPACE,
-            base_url: Some(&base_url),
+            host: grant.host.as_str(),
+            base_url: Some(base_url),
             token_variable: token.map_or(variable, String::as_str),
         };
         let written = set_up(&to, tool, &runtime).map_err(|e| Failure::new(Kind::Io, &e))?;

@@ -85,7 +85,8 @@ pub(super) fn shape(text: &str) -> Option<&'static str> {
                 // The letter of an escape, as in `\n`, belongs to no word.
                 && at.checked_sub(2).is_none_or(|before| bytes[before] != b'\\');
             let rest = &bytes[at + prefix.len()..];
-            !inside && rest.iter().take_while(|byte| (shape.follows)(**byte)).count() >= shape.least
+            let next = rest.get(..shape.least);
+            !inside && next.is_some_and(|next| next.iter().all(|byte| (shape.follows)(*byte)))
         })
     };
     if SHAPES.iter().any(known) {
@@ -122,7 +123,7 @@ pub(super) fn assigned(text: &str) -> Vec<&str> {
     for (at, _) in text.char_indices().filter(|(_, c)| matches!(c, '=' | ':')) {
         let before = text[..at].trim_end_matches(QUOTES).trim_end_matches('+');
         let name = before.trim_end_matches(in_name).len();
-        let value = text[at + 1..].trim_start_matches('=').trim_start_matches(QUOTES);
+        let value = beginning(&text[at + 1..]).trim_start_matches('=').trim_start_matches(QUOTES);
         if names::credential(&before[name..], is_number(value)).is_some() {
             values.push(first_word(value));
         }
@@ -130,13 +131,18 @@ pub(super) fn assigned(text: &str) -> Vec<&str> {
     for scheme in ["Bearer ", "bearer ", "Basic "] {
         for (at, scheme) in text.match_indices(scheme) {
             let inside = text[..at].chars().next_back().is_some_and(char::is_alphanumeric);
-            let value = first_word(text[at + scheme.len()..].trim_start());
+            let value = first_word(beginning(&text[at + scheme.len()..]).trim_start());
             if !inside && value.len() >= 8 {
                 values.push(value);
             }
         }
     }
     values
+}
+
+/// As much of a text as says what it begins with.
+fn beginning(text: &str) -> &str {
+    text.char_indices().nth(300).map_or(text, |(end, _)| &text[..end])
 }
 
 fn first_word(text: &str) -> &str {

@@ -2,19 +2,19 @@
 
 use std::ops::Range;
 
-use super::outline::without;
+use super::outline::{Lines, without};
 use super::{Removed, StripError, contents};
 
 const PASSWORD: &str = "a password of a machine";
 
 pub(super) fn strip(text: &str) -> Result<(String, Vec<Removed>), StripError> {
     let (mut cuts, mut removed) = (Vec::new(), Vec::new());
-    let mut words = Words { text, at: 0 };
+    let (mut words, mut lines) = (Words { text, at: 0 }, Lines::of(text));
     let mut cut = |at: Range<usize>, why| {
         // With the space before it, so that the line reads as if it had never been there.
         let start = text[..at.start].trim_end_matches([' ', '\t']).len();
         cuts.push(start..at.end);
-        removed.push(Removed::line(text[..at.start].matches('\n').count() + 1, why));
+        removed.push(Removed::line(lines.at(at.start), why));
     };
     while let Some(word) = words.next()? {
         let start = word.start;

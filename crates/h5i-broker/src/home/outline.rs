@@ -51,6 +51,7 @@ struct Judge<'a> {
 impl Judge<'_> {
     fn children(&mut self, item: &Item) {
         let (Value::Map(items) | Value::List(items)) = &item.value else { return };
+        let named = pair_names(items);
         for (index, child) in items.iter().enumerate() {
             let name = child.name.clone().unwrap_or_else(|| index.to_string());
             self.path.push(index);
@@ -59,12 +60,12 @@ impl Judge<'_> {
             self.place.push(if by_key.is_some() { "…".to_owned() } else { name });
             let kept = child.name.is_none() || self.keep.keeps(&self.place);
             let told = by_key
-                .or_else(|| (!kept).then_some(self.needless))
-                .or_else(|| by_sibling(items, index))
+                .or_else(|| by_sibling(items, index, &named))
                 .or_else(|| child.name.as_deref().and_then(|name| by_name(name, &child.value)))
                 .or_else(|| {
                     by_content(child.name.as_deref().or(item.name.as_deref()), &child.value)
-                });
+                })
+                .or_else(|| (!kept).then_some(self.needless));
             match told {
                 Some(why) => {
                     let removed = Removed::at(&self.place.join("."), why);
@@ -96,23 +97,28 @@ fn by_content(name: Option<&str>, value: &Value) -> Option<&'static str> {
     }
 }
 
+fn naming(name: &str) -> bool {
+    NAMING.iter().any(|known| name.eq_ignore_ascii_case(known))
+}
+
+/// What the entries of a map are called by members of it.
+fn pair_names(items: &[Item]) -> Vec<&str> {
+    let called = items.iter().filter_map(|item| match (&item.name, &item.value) {
+        (Some(name), Value::Text(text)) if naming(name) && is_identifier(text) => {
+            Some(text.as_str())
+        }
+        _ => None,
+    });
+    called.take(NAMING.len()).collect()
+}
+
 /// Why a value is a credential by what stands beside it: the name of a pair, or the option before it
 /// in a list of arguments.
-fn by_sibling(items: &[Item], index: usize) -> Option<&'static str> {
+fn by_sibling(items: &[Item], index: usize, named: &[&str]) -> Option<&'static str> {
     let item = &items[index];
     match &item.name {
-        Some(own) => {
-            let naming = |name: &str| NAMING.iter().any(|known| name.eq_ignore_ascii_case(known));
-            if naming(own) {
-                return None;
-            }
-            items.iter().find_map(|other| match (&other.name, &other.value) {
-                (Some(name), Value::Text(text)) if naming(name) && is_identifier(text) => {
-                    by_name(text, &item.value)
-                }
-                _ => None,
-            })
-        }
+        Some(own) if naming(own) => None,
+        Some(_) => named.iter().find_map(|name| by_name(name, &item.value)),
         // The option goes with its value: alone it would take the next one.
         None => {
             let before = index.checked_sub(1).and_then(|before| option(&items[before].value));
@@ -132,39 +138,34 @@ fn is_identifier(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c))
 }
 
-/// The parts of a text to leave out, so that the items at `paths` go and the others stay, with one
-/// separator between each two.
+/// The parts of a text to leave out, so that the items at `paths`, which are in order, go and the
+/// others stay, with one separator between each two.
 pub(super) fn cuts(root: &Item, paths: &[&[usize]]) -> Vec<Range<usize>> {
     let (Value::Map(items) | Value::List(items)) = &root.value else { return Vec::new() };
-    let gone = |index: usize| paths.iter().any(|path| *path == [index]);
-    let mut cuts = Vec::new();
-    let mut index = 0;
-    while index < items.len() {
-        if !gone(index) {
-            let below: Vec<&[usize]> = paths
-                .iter()
-                .filter_map(|path| path.split_first().filter(|(first, _)| **first == index))
-                .map(|(_, rest)| rest)
-                .collect();
-            cuts.extend(cuts_below(&items[index], &below));
-            index += 1;
+    let (mut cuts, mut paths) = (Vec::new(), paths);
+    // The first of a row of items that go.
+    let mut gone: Option<usize> = None;
+    for (index, item) in items.iter().enumerate() {
+        let own = paths.partition_point(|path| path.first() == Some(&index));
+        let (here, later) = paths.split_at(own);
+        paths = later;
+        if here.iter().any(|path| path.len() == 1) {
+            gone = gone.or(Some(index));
             continue;
         }
-        let first = index;
-        while index < items.len() && gone(index) {
-            index += 1;
+        if let Some(first) = gone.take() {
+            cuts.push(items[first].at.start..item.at.start);
         }
-        cuts.push(match (items.get(index), first.checked_sub(1)) {
-            (Some(next), _) => items[first].at.start..next.at.start,
-            (None, Some(before)) => items[before].at.end..items[index - 1].at.end,
-            (None, None) => items[first].at.start..items[index - 1].at.end,
-        });
+        let below: Vec<&[usize]> = here.iter().map(|path| &path[1..]).collect();
+        if !below.is_empty() {
+            cuts.extend(self::cuts(item, &below));
+        }
+    }
+    if let (Some(first), Some(last)) = (gone, items.last()) {
+        let start = first.checked_sub(1).map_or(items[first].at.start, |kept| items[kept].at.end);
+        cuts.push(start..last.at.end);
     }
     cuts
-}
-
-fn cuts_below(item: &Item, paths: &[&[usize]]) -> Vec<Range<usize>> {
-    if paths.is_empty() { Vec::new() } else { cuts(item, paths) }
 }
 
 /// `text` without some of its parts, which are in order.
@@ -176,4 +177,24 @@ pub(super) fn without(text: &str, cuts: &[Range<usize>]) -> Option<String> {
     }
     out.push_str(text.get(from..)?);
     Some(out)
+}
+
+/// Numbers the lines of a text, from its beginning to its end.
+pub(super) struct Lines<'a> {
+    text: &'a str,
+    at: usize,
+    line: usize,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn of(text: &'a str) -> Self {
+        Self { text, at: 0, line: 1 }
+    }
+
+    /// The line of a place that is not before the last one.
+    pub(super) fn at(&mut self, place: usize) -> usize {
+        self.line += self.text.get(self.at..place).unwrap_or_default().matches('\n').count();
+        self.at = place.max(self.at);
+        self.line
+    }
 }

@@ -10,14 +10,18 @@ use toml_edit::{DocumentMut, Item, Table, value};
 
 use super::Tool;
 use super::beneath::{Found, Links, read, replace};
+use crate::login::CHATGPT;
 
 /// Where a runtime runs, and how it finds the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Runtime<'a> {
     /// The directory in the box that the person trusts it with.
     pub workspace: &'a str,
-    /// The broker's base URL, where the runtime's configuration has to name it; without, the runtime
-    /// speaks to its own service.
+    /// The host of the service that the grant is for: Codex asks at other paths where it is
+    /// ChatGPT's.
+    pub host: &'a str,
+    /// The broker's base URL, without a path, where the runtime's configuration has to name it;
+    /// without, the runtime speaks to its own service.
     pub base_url: Option<&'a str>,
     /// The variable with the run's token.
     pub token_variable: &'a str,
@@ -123,12 +127,17 @@ fn codex(existing: Option<&str>, runtime: &Runtime<'_>) -> String {
         config.insert("model_provider", value(PROVIDER));
         let mut provider = Table::new();
         provider.insert("name", value("OpenAI"));
-        provider.insert("base_url", value(url));
+        provider.insert("base_url", value(format!("{url}{}", codex_root(runtime.host))));
         provider.insert("env_key", value(runtime.token_variable));
         provider.insert("wire_api", value("responses"));
         put(config.as_table_mut(), "model_providers", PROVIDER, provider);
     }
     config.to_string()
+}
+
+/// What Codex has in front of the paths that it asks for.
+fn codex_root(host: &str) -> &'static str {
+    if host == CHATGPT { "/backend-api/codex" } else { "/v1" }
 }
 
 /// Puts a table into the one that is called `name`, or into a new one in its place.

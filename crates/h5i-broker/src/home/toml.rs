@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use toml_edit::{Document, DocumentMut, Item as Entry, TableLike, Value as Scalar};
 
-use super::outline::{Item, Value, finds, without};
+use super::outline::{Item, Lines, Value, finds, without};
 use super::table::{Keep, NEEDLESS};
 use super::{Removed, StripError, contents};
 
@@ -109,16 +109,21 @@ fn without_comments(text: &str) -> Result<(String, Vec<Removed>), StripError> {
     places(document.as_table(), &mut quoted);
     quoted.sort_by_key(|place| place.start);
     let (mut cuts, mut removed, mut at) = (Vec::new(), Vec::new(), 0);
+    let mut lines = Lines::of(text);
     while let Some(found) = text[at..].find('#') {
         let start = at + found;
-        if let Some(place) = quoted.iter().find(|place| place.contains(&start)) {
+        // The last one that begins before it: they do not lie in each other.
+        let before = quoted.partition_point(|place| place.start <= start);
+        if let Some(place) = before.checked_sub(1).map(|last| &quoted[last])
+            && place.contains(&start)
+        {
             at = place.end;
             continue;
         }
         let end = text[start..].find('\n').map_or(text.len(), |length| start + length);
         if let Some(why) = contents::credential(None, &text[start..end]) {
             cuts.push(start..end);
-            removed.push(Removed::line(text[..start].matches('\n').count() + 1, why));
+            removed.push(Removed::line(lines.at(start), why));
         }
         at = end;
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use granit_parser::{Event, Parser, ScalarStyle, Span};
 
-use super::outline::{Item, Value, cuts, finds, without};
+use super::outline::{Item, Lines, Value, cuts, finds, without};
 use super::table::{Keep, NEEDLESS};
 use super::{Removed, StripError, contents};
 
@@ -14,10 +14,10 @@ const MAX_DEPTH: usize = 100;
 pub(super) fn strip(text: &str) -> Result<(String, Vec<Removed>), StripError> {
     let (_, comments) = read(text)?;
     let mut removed = Vec::new();
-    let mut gone = Vec::new();
+    let (mut gone, mut lines) = (Vec::new(), Lines::of(text));
     for comment in comments {
         if let Some(why) = contents::credential(None, &text[comment.clone()]) {
-            removed.push(Removed::line(text[..comment.start].matches('\n').count() + 1, why));
+            removed.push(Removed::line(lines.at(comment.start), why));
             gone.push(comment);
         }
     }

@@ -16,7 +16,7 @@ use crate::secret::Secret;
 /// In its directory, `~/.codex`.
 pub(super) const FILE: &str = "auth.json";
 /// Where tokens of a ChatGPT login are taken; the API takes keys only.
-pub(super) const CHATGPT: &str = "chatgpt.com";
+pub(crate) const CHATGPT: &str = "chatgpt.com";
 /// What Codex asks for there.
 pub(super) const CHATGPT_PATHS: &str = "/backend-api/codex/**";
 /// Says which of the person's accounts pays.

@@ -118,6 +118,23 @@ fn bytes_before_an_escape_are_held_until_it_is_known() {
     assert_eq!(out, b"*************** can%6");
 }
 
+#[test]
+fn what_is_held_back_is_bounded_by_the_longest_form() {
+    let secret = b"canary-0123456789-canary-0123456789-end";
+    // All but the last byte, in the form that takes most room.
+    let hex = HEXLOWER.encode(secret);
+    let open: String = hex.bytes().take(77).map(|byte| format!("\\u00{byte:02x}")).collect();
+    let mut stream = redactor(&[secret]).stream();
+    let (mut given, mut most) = (0, 0);
+    for byte in open.bytes().cycle().take(20_000) {
+        given += stream.push(&[byte]).len();
+        most = most.max(stream.held.len());
+    }
+    assert_eq!(given + stream.held.len(), 20_000);
+    assert!(open.len() <= most && most <= 6 * hex.len(), "{most}");
+    assert_eq!(stream.found(), 0);
+}
+
 /// A secret as one of its forms, by choices.
 fn form(secret: &[u8], kind: usize, choices: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();

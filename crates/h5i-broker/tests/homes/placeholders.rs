@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 const REVERSE: Runtime<'_> = Runtime {
     workspace: "/work",
-    base_url: Some("http://127.0.0.1:8080/v1"),
+    host: "api.openai.com",
+    base_url: Some("http://127.0.0.1:8080"),
     token_variable: "OPENAI_API_KEY",
 };
 
@@ -69,6 +70,16 @@ fn codex_finds_the_broker_as_its_model_provider() {
             })
         );
     }
+}
+
+#[test]
+fn codex_asks_chatgpt_at_paths_of_its_own() {
+    let home = tempfile::tempdir().expect("a directory");
+    let to = File::open(home.path()).expect("a home");
+    let runtime = Runtime { host: "chatgpt.com", ..REVERSE };
+    set_up(&to, Tool::Codex, &runtime).expect("set up");
+    let text = fs::read_to_string(home.path().join(".codex/config.toml")).expect("a file");
+    assert!(text.contains("\"http://127.0.0.1:8080/backend-api/codex\""), "{text}");
 }
 
 #[test]

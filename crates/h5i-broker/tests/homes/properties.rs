@@ -228,6 +228,29 @@ proptest! {
     }
 
     #[test]
+    fn comments(
+        lines in proptest::collection::vec((any::<bool>(), 0..CREDENTIALS.len(), "[a-z0-9\"']{0,6}"), 0..12),
+        quoted in "[a-z#=: ]{0,12}",
+        format in proptest::sample::select(vec![Format::Toml, Format::Yaml]),
+    ) {
+        let (mut text, mut expected) = (String::new(), String::new());
+        for (at, (credential, name, value)) in lines.into_iter().enumerate() {
+            let sign = if format == Format::Toml { " = " } else { ": " };
+            // What only looks like a comment, and is a part of a text.
+            let entry = format!("k{at}{sign}\"# {quoted}\"");
+            let name = CREDENTIALS[name];
+            if credential {
+                text.push_str(&format!("{entry} # {name}{sign}{value}{CANARY}\n"));
+                expected.push_str(&format!("{entry} \n"));
+            } else {
+                text.push_str(&format!("{entry} # {value}\n"));
+                expected.push_str(&format!("{entry} # {value}\n"));
+            }
+        }
+        prop_assert_eq!(left(format, &text), expected);
+    }
+
+    #[test]
     fn any_text_is_stripped_or_refused(text in "[\\[\\]{}\":#,='\\\\ \n\tab-]{0,40}", which in 0..9_usize) {
         let formats = [
             Format::Json, Format::Toml, Format::Yaml, Format::GitConfig, Format::Npmrc, Format::Ini,
