@@ -103,10 +103,9 @@ rehearse() {
     { [ "$asked" -gt 1 ] && [ "$with" -gt 1 ]; } || wrong "$profile: the key at the service ($with of $asked)"
     local found
     found=$(h5i box run "$profile" -- sh -c '
-        a=CAN; b=ARY
-        s="$a$b(access|renewed|refresh|next|key)"
-        grep -rlE "$s" /work /home /run /tmp /etc /dev/shm 2> /dev/null
-        for p in /proc/[0-9]*; do cat $p/environ $p/cmdline; done 2> /dev/null | grep -acE "$s"' 2> /dev/null || true)
+        grep -rlE "C[A]NARY(access|renewed|refresh|next|key)" /work /home /run /tmp /etc /dev/shm 2> /dev/null
+        for p in /proc/[0-9]*; do cat $p/environ $p/cmdline; done 2> /dev/null |
+            grep -acE "C[A]NARY(access|renewed|refresh|next|key)"' 2> /dev/null || true)
     [ "$found" = 0 ] || wrong "$profile: a secret in the box: $found"
     local uses
     uses=$(h5i box log "$profile" --lane broker --json | grep -c '"kind":"grant-use"')
