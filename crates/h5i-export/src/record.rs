@@ -7,14 +7,16 @@ mod event;
 #[cfg(test)]
 pub(crate) mod tests;
 mod timestamp;
+mod words;
 
 use serde::{Deserialize, Serialize};
 
 pub use argv::Argv;
 pub use byte_text::ByteText;
 pub use claim::{Gap, SpoolFault, Stream};
-pub use event::{Event, FlowVerdict, GrantChange, GrantEnd, NetworkChange, Outcome, Unread};
+pub use event::Event;
 pub use timestamp::{Timestamp, TimestampFormError};
+pub use words::{FlowVerdict, GrantChange, GrantEnd, NetworkChange, Outcome, Unread};
 
 use crate::digest::Digest;
 
