@@ -2,6 +2,7 @@
 
 mod holders;
 mod trust;
+mod watched;
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -25,6 +26,7 @@ use crate::seeded_home::{log_in, placeholders};
 use crate::store::{HostId, Manifest, StoredBox};
 use holders::{Holders, ToBroker};
 pub(crate) use trust::Trust;
+use watched::Watched;
 
 /// The mechanism's name in the list of what is enforced.
 pub(crate) const BROKER: &str = "grants";
@@ -95,7 +97,10 @@ impl Mouths {
                 }
             };
             services.push(match credentials {
-                Some(credentials) => service.with(Arc::new(credentials)),
+                Some(source) => {
+                    let name = service.name.clone();
+                    service.with(Arc::new(Watched::new(&name, source, recorder)))
+                }
                 None => service,
             });
         }

@@ -1,6 +1,7 @@
 //! The receipt log of a box, and how what is seen and said of its sessions becomes records.
 
 mod granted;
+mod hidden;
 mod recorder;
 mod said;
 mod seen;
@@ -10,12 +11,14 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use h5i_broker::{RedactorError, Secret};
 use h5i_export::{Digest, Event, Lane, LogReader, LogWriter, Opened, Record, Timestamp};
 
 use crate::failure::{Failure, Kind};
 use crate::path_error::{Action, PathError};
 use crate::store::{Manifest, StoredBox};
 
+use hidden::Hidden;
 pub use recorder::{Deeds, Recorder};
 
 /// The log's name in the box's host directory.
@@ -27,6 +30,7 @@ const RUNS: &str = "runs";
 #[derive(Debug)]
 pub struct ReceiptLog {
     writer: Mutex<LogWriter>,
+    hidden: Hidden,
     runs: PathBuf,
     /// What was found on opening.
     pub opened: Opened,
@@ -73,7 +77,8 @@ impl ReceiptLog {
         let digest = Digest::of(manifest_json);
         let (writer, opened) = LogWriter::open(&host_dir.join(LOG), digest, Timestamp::now())
             .map_err(|error| Failure::new(open_kind(&error), &error))?;
-        Ok(Self { writer: Mutex::new(writer), runs: host_dir.join(RUNS), opened })
+        let (writer, hidden) = (Mutex::new(writer), Hidden::default());
+        Ok(Self { writer, hidden, runs: host_dir.join(RUNS), opened })
     }
 
     /// The box's host directory.
@@ -86,11 +91,20 @@ impl ReceiptLog {
     /// # Errors
     /// An I/O failure; what the record describes must not go on.
     pub fn append(&self, lane: Lane, run: Option<u64>, event: Event) -> Result<Record, Failure> {
+        let event = self.hidden.cover(event);
         self.writer
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .append(Timestamp::now(), lane, run, event)
             .map_err(|error| Failure::new(Kind::Io, &error))
+    }
+
+    /// Keeps these values out of every record from here on.
+    ///
+    /// # Errors
+    /// When they can't be searched for.
+    pub(crate) fn hides(&self, grant: &str, secrets: &[Secret]) -> Result<(), RedactorError> {
+        self.hidden.hide(grant, secrets)
     }
 
     /// Waits until every record is on the disk.

@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use h5i_broker::{self as broker, Denial};
+use h5i_broker::{self as broker, Denial, RedactorError, Secret};
 use h5i_export::{Event, GrantChange, Lane};
 use h5i_policy::Violation;
 
@@ -14,6 +14,14 @@ impl Recorder {
     /// What a run did with its grants, once it has ended; told once.
     pub(super) fn grants_of(&self, run: u64) -> GrantDeeds {
         self.grants.lock().unwrap_or_else(PoisonError::into_inner).take(run)
+    }
+
+    /// Keeps the values of a grant out of every record from here on.
+    ///
+    /// # Errors
+    /// When they can't be searched for.
+    pub(crate) fn hides(&self, grant: &str, secrets: &[Secret]) -> Result<(), RedactorError> {
+        self.log.hides(grant, secrets)
     }
 
     /// Records a change that a person makes.

@@ -60,3 +60,24 @@ fn the_record_of_a_box_names_the_source_and_not_the_key() {
     let shown = with.stand.ok(&["grant", "show", "a", "api"]);
     assert!(shown.text().contains("env:API_KEY"), "{}", shown.text());
 }
+
+#[test]
+fn what_a_program_says_of_the_key_is_covered_in_the_record() {
+    let with = With::a_box("localhost", "reverse", LISTED);
+    // A key that came into the box by another way, once the host has looked it up.
+    let script =
+        format!("{} > /dev/null; /bin/echo {CANARY}; h5i note \"it is {CANARY}\"", ask("/v1/a"));
+    let parts = script.replace(CANARY, "${a}${b}");
+    let (head, tail) = CANARY.split_at(12);
+    with.sh(&format!("a={head}; b={tail}; {parts}"));
+    let log = with.stand.ok(&["box", "log", "a", "--json"]);
+    assert!(!log.text().contains(CANARY), "{}", log.text());
+    let notes = with.records(&["note"]);
+    assert!(notes[0]["text"].as_str().unwrap().starts_with("it is ****"), "{notes:?}");
+    let echoed = with.records(&["exec-attempt"]);
+    let echoed = echoed.iter().filter(|record| record["argv"][0] == "/bin/echo");
+    let said: Vec<_> = echoed.map(|record| record["argv"][1].as_str().unwrap()).collect();
+    assert_eq!(said, ["*".repeat(CANARY.len())]);
+    with.stand.ok(&["box", "export", "a", "-o", "out"]);
+    with.stand.ok(&["receipt", "verify", "out"]);
+}
