@@ -12,10 +12,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use h5i_broker::{RedactorError, Secret};
-use h5i_export::{Digest, Event, Lane, LogReader, LogWriter, Opened, Record, Timestamp};
+use h5i_export::{
+    Digest, Event, Lane, LogReader, LogWriter, Opened, Record, Timestamp, payload_name,
+};
 
 use crate::failure::{Failure, Kind};
 use crate::path_error::{Action, PathError};
+use crate::payload::PAYLOADS;
 use crate::store::{Manifest, StoredBox};
 
 use hidden::Hidden;
@@ -105,6 +108,20 @@ impl ReceiptLog {
     /// When they can't be searched for.
     pub(crate) fn hides(&self, grant: &str, secrets: &[Secret]) -> Result<(), RedactorError> {
         self.hidden.hide(grant, secrets)
+    }
+
+    /// Covers these values in output of a run that is kept; yields its record as it then is.
+    ///
+    /// # Errors
+    /// When the payload can't be read or written.
+    pub(crate) fn cover_output(&self, run: u64, event: Event) -> Result<Event, Failure> {
+        let Event::Output { stream, bytes, kept, .. } = event else { return Ok(event) };
+        let path = self.host_dir().join(PAYLOADS).join(payload_name(run, stream));
+        // Some megabytes at most.
+        let text = fs::read(&path).map_err(PathError::at(Action::Read, &path))?;
+        let Some(clean) = self.hidden.cover_bytes(&text) else { return Ok(event) };
+        fs::write(&path, &clean).map_err(PathError::at(Action::Write, &path))?;
+        Ok(Event::Output { stream, bytes, kept, payload: Digest::of(&clean) })
     }
 
     /// Waits until every record is on the disk.

@@ -35,6 +35,15 @@ impl Hidden {
         Ok(())
     }
 
+    /// Bytes without them, of the same length; none where they have none.
+    pub(super) fn cover_bytes(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let redactor = self.redactor.read().unwrap_or_else(PoisonError::into_inner);
+        match redactor.as_ref()?.redact(bytes) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(clean) => Some(clean),
+        }
+    }
+
     /// The event without them, in whatever form they are searched for.
     pub(super) fn cover(&self, event: Event) -> Event {
         let redactor = self.redactor.read().unwrap_or_else(PoisonError::into_inner);

@@ -47,7 +47,10 @@ impl Recorder {
     /// As [`ReceiptLog::append`](super::ReceiptLog::append).
     pub(crate) fn output_kept(&self, run: u64, kept: Vec<Event>) -> Result<(), Failure> {
         let mut each = kept.into_iter().filter(|event| matches!(event, Event::Output { .. }));
-        each.try_for_each(|event| self.log.append(Lane::Host, Some(run), event).map(drop))
+        each.try_for_each(|event| {
+            let event = self.log.cover_output(run, event)?;
+            self.log.append(Lane::Host, Some(run), event).map(drop)
+        })
     }
 
     /// A claim that can't be recorded is lost: nothing waits for it. The log that failed ends the

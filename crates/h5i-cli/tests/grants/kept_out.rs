@@ -81,3 +81,19 @@ fn what_a_program_says_of_the_key_is_covered_in_the_record() {
     with.stand.ok(&["box", "export", "a", "-o", "out"]);
     with.stand.ok(&["receipt", "verify", "out"]);
 }
+
+#[test]
+fn what_is_kept_of_an_output_does_not_have_the_key() {
+    let with = With::a_box("localhost", "reverse", LISTED);
+    with.stand.ok(&["box", "rm", "a", "--force"]);
+    let keep = ["--set", "record_output=\"on\""];
+    with.ok(&[&["box", "create", "a", "--profile", "asks"][..], &keep].concat());
+    let (head, tail) = CANARY.split_at(12);
+    with.sh(&format!("{} > /dev/null; printf {head}; sleep 0; echo {tail} after", ask("/v1/a")));
+    let payloads = with.stand.box_dir("a").join("host/payloads");
+    let kept = fs::read_dir(payloads).unwrap().map(|entry| entry.unwrap().path());
+    let text: Vec<_> = kept.map(|path| fs::read_to_string(path).unwrap()).collect();
+    assert_eq!(text, [format!("{} after\n", "*".repeat(CANARY.len()))]);
+    with.stand.ok(&["box", "export", "a", "-o", "out"]);
+    with.stand.ok(&["receipt", "verify", "out"]);
+}
