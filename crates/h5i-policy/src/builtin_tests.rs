@@ -27,8 +27,8 @@ fn each(line: impl Fn(&Resolved) -> String) -> String {
 #[test]
 fn digests_of_built_in_profiles_change_only_on_purpose() {
     insta::assert_snapshot!(each(|resolved| resolved.policy.digest().to_string()), @r#"
-    agent-claude sha256:3868928d77b87a9295c3a1d028447b60a15121100dd328c3671b24d797d69417
-    agent-codex  sha256:3a32f196d50bbec26624473b04ae1c36d025dcd6a20a63521efeeedf217d9f85
+    agent-claude sha256:b1a7c45a1d2d8eb177454c1d6aaf175c3217e7f11ac34ac9b88db4ea86864dbe
+    agent-codex  sha256:7cb4cc5902912cbc939dbb28ce66663d65c9cce445b9cf130999d64cae02fccb
     agent-local  sha256:6f63a864f4b3b4c9241efb8b2eaa1b8d2877f28d0f425a2fc2e0b322bc0b2195
     browser      sha256:1ae098584973bf17ed9bf4dee4e24ce2ac983d662af67c724b0e97ca9d858959
     default      sha256:e243760381b49b11a6dd452c5d0377c1d80afb64d4fa0e3d11ec8f1a55c0ea9b
@@ -183,6 +183,13 @@ fn a_grant_in_plain_words() {
     let lines = explain(&policy, &provenance);
     let grant = lines.iter().find(|line| line.field.starts_with("grant")).expect("a grant");
     insta::assert_snapshot!(grant.to_string(), @r#"grant.anthropic          GET, POST /v1/messages, /v1/messages/**, /v1/models, /v1/models/** of api.anthropic.com:443 by reverse, secret login:claude, requests at most 10000, up at most 4GiB, down at most 4GiB, for 8h  (built-in profile agent-claude)"#);
+    let mut policy = policy;
+    let git = policy.grants.get_mut("anthropic").expect("a grant");
+    let pattern = "refs/heads/agent/**".parse().expect("a pattern");
+    git.git = crate::GitUse::Push([pattern].into());
+    let lines = explain(&policy, &provenance);
+    let grant = lines.iter().find(|line| line.field.starts_with("grant")).expect("a grant");
+    assert!(grant.text.contains(", for git to fetch and push to refs/heads/agent/**, secret"));
 }
 
 #[test]
