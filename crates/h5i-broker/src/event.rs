@@ -49,7 +49,8 @@ pub enum Event {
         run: Option<u64>,
         /// The program, where it is known.
         program: Option<Program>,
-        /// Method and path as far as they were understood, printable and at most 300 characters.
+        /// Method, and path as in [`Use::path`], as far as they were understood; at most 300
+        /// characters.
         request: Option<String>,
         /// Why.
         denial: Denial,
@@ -82,7 +83,8 @@ pub struct Use {
     pub way: Way,
     /// Method.
     pub method: String,
-    /// Path after normalisation, without the query; at most 300 characters.
+    /// Path after normalisation, without the query; by a grant for git then, after blanks, the
+    /// service that is asked for, or the references of a push. At most 300 characters.
     pub path: String,
     /// The service.
     pub host: HostName,
@@ -120,6 +122,8 @@ pub enum Denial {
     Path,
     /// The program is not listed, or not known where programs are listed. 403.
     Program,
+    /// The grant is for git, and does not let git do this. 403.
+    Git,
     /// A budget is spent. 429.
     Budget,
     /// The grant has ended. 401.
@@ -198,6 +202,7 @@ impl fmt::Display for Denial {
             Self::Method => "the method is not listed",
             Self::Path => "the path is not listed",
             Self::Program => "the program is not listed",
+            Self::Git => "git may not do this",
             Self::Budget => "a budget is spent",
             Self::Expired => "the grant has ended",
             Self::Revoked => "the grant was revoked",

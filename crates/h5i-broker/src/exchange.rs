@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use h5i_policy::{GitUse, Grant};
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use http::{HeaderMap, Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -10,11 +11,12 @@ use tokio::time::{Instant, timeout};
 use crate::answer::{Answer, Finish, Passing, Place, Trailers};
 use crate::engine::{Engine, Origin};
 use crate::event::{Denial, End, Event, Program, Use};
+use crate::git;
 use crate::headers;
 use crate::ledger::{Holding, Kind, denial};
 use crate::refusal::Refusal;
 use crate::scrub::Scrubber;
-use crate::served::Added;
+use crate::served::{Added, Served};
 use crate::target::Target;
 use crate::upload::{Outgoing, Progress, Source, Stopped, Upload};
 
@@ -29,13 +31,6 @@ pub(crate) struct Asked {
     pub(crate) authorities: Vec<String>,
     pub(crate) headers: HeaderMap,
     pub(crate) source: Source,
-}
-
-impl Asked {
-    /// Method and path, for an event.
-    fn told(&self) -> String {
-        cut(&format!("{} {}", self.method, self.target.path()))
-    }
 }
 
 fn cut(text: &str) -> String {
@@ -70,11 +65,15 @@ pub(crate) async fn exchange(
     origin: &Origin,
     asked: Asked,
 ) -> Response<Answer> {
-    let told = asked.told();
-    match attempt(engine, origin, asked).await {
+    let method = asked.method.clone();
+    let mut path = asked.target.path().to_owned();
+    match attempt(engine, origin, asked, &mut path).await {
         Ok(response) => response,
         Err(Refused { refusal, gone: true, .. }) => own_words(origin, refusal),
-        Err(Refused { refusal, run, .. }) => refuse(engine, origin, refusal, run, Some(told)).await,
+        Err(Refused { refusal, run, .. }) => {
+            let told = cut(&format!("{method} {path}"));
+            refuse(engine, origin, refusal, run, Some(told)).await
+        }
     }
 }
 
@@ -98,15 +97,17 @@ pub(crate) async fn refuse(
 }
 
 fn own_words(origin: &Origin, refusal: Refusal) -> Response<Answer> {
-    refusal.response(&origin.served.name).map(|body| Answer::Own(Some(body)))
+    let served = &origin.served;
+    refusal.response(&served.name, &served.grant.git).map(|body| Answer::Own(Some(body)))
 }
 
 async fn attempt(
     engine: &Arc<Engine>,
     origin: &Origin,
     mut asked: Asked,
+    path: &mut String,
 ) -> Result<Response<Answer>, Refused> {
-    let admitted = admit(engine, origin, &mut asked).await?;
+    let admitted = admit(engine, origin, &mut asked, path).await?;
     let served = &origin.served;
     let request = engine.ledger.next_request();
     let used = Use {
@@ -116,7 +117,7 @@ async fn attempt(
         program: admitted.program,
         way: served.way(),
         method: asked.method.clone(),
-        path: cut(asked.target.path()),
+        path: cut(path),
         host: served.grant.host.clone(),
         port: served.grant.port,
     };
@@ -212,11 +213,13 @@ fn unfit(parts: &http::response::Parts, with_secret: bool) -> Option<&'static st
     None
 }
 
-/// Judges a request by everything that the grant says. Nothing is sent yet.
+/// Judges a request by everything that the grant says. Nothing is sent yet. What else than the path
+/// an event is to tell is added to `path`.
 async fn admit(
     engine: &Arc<Engine>,
     origin: &Origin,
     asked: &mut Asked,
+    path: &mut String,
 ) -> Result<Admitted, Refused> {
     let served = &origin.served;
     if !asked.authorities.iter().all(|authority| served.is_called(authority)) {
@@ -260,12 +263,46 @@ async fn admit(
         let why = "it has a header by which some services take another method or path";
         return Err(Refused::new(Refusal::because(Denial::Malformed, why), run));
     }
+    let git = git_asks(served, asked, path).map_err(|refusal| Refused::new(refusal, run))?;
     let place = served.begin().ok_or_else(|| refused(Denial::AtOnce))?;
+    if git == Some(git::Asks::Push) {
+        tokio::select! {
+            biased;
+            end = holding.over() => return Err(refused(denial(end))),
+            judged = git::judge_push(&served.grant.git, &mut asked.source, path) => {
+                judged.map_err(|stopped| not_whole(stopped, run))?;
+            }
+        }
+    }
     let credential = served.credential().await.map_err(|refusal| Refused::new(refusal, run))?;
     // It may have ended while the credential was looked up.
     holding.may_begin().map_err(refused)?;
     holding.take_request(asked.source.size()).map_err(refused)?;
     Ok(Admitted { holding, program, credential, place })
+}
+
+/// What a request asks of git, by a grant that is for git.
+fn git_asks(
+    served: &Served,
+    asked: &Asked,
+    path: &mut String,
+) -> Result<Option<git::Asks>, Refusal> {
+    let Grant { git, .. } = &served.grant;
+    if *git == GitUse::Any {
+        return Ok(None);
+    }
+    path.extend(git::service(&asked.target).map(|service| format!(" {service}")));
+    git::asks(git, &asked.method, &asked.target, &asked.headers).map(Some)
+}
+
+/// A refusal of a body that did not go on to its end.
+fn not_whole(stopped: Stopped, run: Option<u64>) -> Refused {
+    let refusal = match stopped {
+        Stopped::Refused(refusal) => refusal,
+        Stopped::Ended(end) => denial(end).into(),
+        Stopped::Gone => Refusal::because(Denial::Malformed, "its body was cut"),
+    };
+    Refused { refusal, run, gone: stopped == Stopped::Gone }
 }
 
 /// Why there is no answer of the service's.

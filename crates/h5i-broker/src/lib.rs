@@ -13,6 +13,7 @@ mod event;
 mod exchange;
 #[doc(hidden)]
 pub mod fuzzing;
+mod git;
 mod h1;
 mod h2;
 mod headers;

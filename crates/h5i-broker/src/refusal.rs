@@ -1,6 +1,7 @@
 //! How a refused request is answered.
 
 use bytes::Bytes;
+use h5i_policy::GitUse;
 use http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 
@@ -35,7 +36,7 @@ impl Refusal {
             }
             Denial::Malformed | Denial::Upgrade => StatusCode::BAD_REQUEST,
             Denial::OtherHost => StatusCode::MISDIRECTED_REQUEST,
-            Denial::Method | Denial::Path | Denial::Program => StatusCode::FORBIDDEN,
+            Denial::Method | Denial::Path | Denial::Program | Denial::Git => StatusCode::FORBIDDEN,
             Denial::Budget => StatusCode::TOO_MANY_REQUESTS,
             Denial::NoCredential | Denial::Unreachable | Denial::BadAnswer => {
                 StatusCode::BAD_GATEWAY
@@ -47,22 +48,32 @@ impl Refusal {
     }
 
     /// The whole answer. It names the grant and the rule, and nothing that the client sent.
-    pub(crate) fn response(self, grant: &str) -> Response<Bytes> {
+    pub(crate) fn response(self, grant: &str, git: &GitUse) -> Response<Bytes> {
         let what = self.detail.unwrap_or(said(self.denial));
-        let message = format!("h5i refused this request to the grant {grant}: {what}.");
-        // The shapes in which clients of models and of most other services look for a message.
-        let body = serde_json::json!({
-            "type": "error",
-            "error": { "type": "h5i_refused", "code": self.denial.word(), "message": message },
-            "message": message,
-        });
-        let mut response = Response::new(Bytes::from(body.to_string()));
+        let lets = match self.denial {
+            Denial::Git => format!("; the grant lets git {git}"),
+            _ => String::new(),
+        };
+        let message = format!("h5i refused this request to the grant {grant}: {what}{lets}.");
+        let (body, kind, challenge) = if *git == GitUse::Any {
+            // The shapes in which clients of models and of most other services look for a message.
+            let body = serde_json::json!({
+                "type": "error",
+                "error": { "type": "h5i_refused", "code": self.denial.word(), "message": message },
+                "message": message,
+            });
+            (body.to_string(), "application/json", "Bearer realm=\"h5i\"")
+        } else {
+            // Git shows plain text alone, and shows passwords alone.
+            (format!("{message}\n"), "text/plain", "Basic realm=\"h5i\"")
+        };
+        let mut response = Response::new(Bytes::from(body));
         *response.status_mut() = self.status();
         let headers = response.headers_mut();
         headers.insert(REFUSED, HeaderValue::from_static(self.denial.word()));
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         if self.status() == StatusCode::UNAUTHORIZED {
-            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"h5i\""));
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
         response
     }
@@ -83,6 +94,7 @@ impl Denial {
             Self::Method => "method",
             Self::Path => "path",
             Self::Program => "program",
+            Self::Git => "git",
             Self::Budget => "budget",
             Self::Expired => "expired",
             Self::Revoked => "revoked",
@@ -108,6 +120,7 @@ fn said(denial: Denial) -> &'static str {
         Denial::Method => "the method is not listed; `methods` in the policy says which are",
         Denial::Path => "the path is not listed; `paths` in the policy says which are",
         Denial::Program => "the program is not listed; `programs` in the policy says which are",
+        Denial::Git => "it is not what git may do",
         Denial::Budget => "the grant's budget is spent; `h5i grant show` says how much of it",
         Denial::Expired => "the grant has ended; a new run gets a new one",
         Denial::Revoked => "the grant was revoked on the host",

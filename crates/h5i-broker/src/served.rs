@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use h5i_policy::{Allowed, Grant, Method};
+use h5i_policy::{Allowed, GitUse, Grant, Method};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -128,7 +128,8 @@ impl Served {
 
     /// Whether not every request may pass.
     pub(crate) fn is_limited(&self) -> bool {
-        self.grant.methods != Allowed::Any || self.grant.paths != Allowed::Any
+        let Grant { methods, paths, git, .. } = &self.grant;
+        *methods != Allowed::Any || *paths != Allowed::Any || *git != GitUse::Any
     }
 
     /// Whether the grant lists the program. One that is not known is none.

@@ -79,6 +79,10 @@ impl Target {
         &self.path
     }
 
+    pub(crate) fn query(&self) -> Option<&str> {
+        self.query.as_deref()
+    }
+
     /// What is sent.
     pub(crate) fn origin_form(&self) -> String {
         match &self.query {

@@ -23,6 +23,8 @@ pub(crate) enum Source {
     Empty,
     Http1(h1::Body),
     Http2(Incoming),
+    /// What was read of it already, and the rest.
+    Begun(Bytes, Box<Source>),
 }
 
 impl Source {
@@ -32,6 +34,39 @@ impl Source {
             Self::Empty => Some(0),
             Self::Http1(body) => body.size_hint().exact(),
             Self::Http2(body) => body.size_hint().exact(),
+            Self::Begun(front, rest) => {
+                rest.size()?.checked_add(u64::try_from(front.len()).unwrap_or(u64::MAX))
+            }
+        }
+    }
+
+    /// Whether nothing comes any more.
+    fn is_done(&self) -> bool {
+        match self {
+            Self::Empty => true,
+            Self::Http1(body) => body.is_done(),
+            Self::Http2(body) => body.is_end_stream(),
+            Self::Begun(front, rest) => front.is_empty() && rest.is_done(),
+        }
+    }
+
+    /// Takes the next bytes.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Stopped>>> {
+        match self {
+            Self::Empty => Poll::Ready(None),
+            Self::Http1(body) => body.poll(cx).map_err(|fault| match fault {
+                BodyFault::Gone => Stopped::Gone,
+                BodyFault::Refused(fault) => Stopped::Refused(fault.into()),
+            }),
+            Self::Http2(body) => Pin::new(body).poll_frame(cx).map(|frame| match frame? {
+                Ok(frame) => Some(frame.into_data().map_err(|_trailers| {
+                    let detail = "there are trailers after the body";
+                    Stopped::Refused(Refusal::because(Denial::Malformed, detail))
+                })),
+                Err(_reset) => Some(Err(Stopped::Gone)),
+            }),
+            Self::Begun(front, rest) if front.is_empty() => rest.poll(cx),
+            Self::Begun(front, _) => Poll::Ready(Some(Ok(std::mem::take(front)))),
         }
     }
 }
@@ -139,23 +174,6 @@ impl Upload {
             self.progress.with(|seen| seen.done = true);
         }
     }
-
-    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Stopped>>> {
-        match &mut self.source {
-            Source::Empty => Poll::Ready(None),
-            Source::Http1(body) => body.poll(cx).map_err(|fault| match fault {
-                BodyFault::Gone => Stopped::Gone,
-                BodyFault::Refused(fault) => Stopped::Refused(fault.into()),
-            }),
-            Source::Http2(body) => Pin::new(body).poll_frame(cx).map(|frame| match frame? {
-                Ok(frame) => Some(frame.into_data().map_err(|_trailers| {
-                    let detail = "there are trailers after the body";
-                    Stopped::Refused(Refusal::because(Denial::Malformed, detail))
-                })),
-                Err(_reset) => Some(Err(Stopped::Gone)),
-            }),
-        }
-    }
 }
 
 impl Body for Upload {
@@ -175,7 +193,7 @@ impl Body for Upload {
             this.ledger.used_up(&this.holding, End::Budget);
             return stop(this, Stopped::Ended(End::Budget));
         }
-        match this.poll_source(cx) {
+        match this.source.poll(cx) {
             Poll::Ready(Some(Ok(mut bytes))) => {
                 let may = this.holding.send(bytes.len());
                 if may < bytes.len() {
@@ -199,20 +217,11 @@ impl Body for Upload {
     }
 
     fn is_end_stream(&self) -> bool {
-        !self.spent
-            && match &self.source {
-                Source::Empty => true,
-                Source::Http1(body) => body.is_done(),
-                Source::Http2(body) => body.is_end_stream(),
-            }
+        !self.spent && self.source.is_done()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.source {
-            Source::Empty => SizeHint::with_exact(0),
-            Source::Http1(body) => body.size_hint(),
-            Source::Http2(body) => body.size_hint(),
-        }
+        self.source.size().map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }
 

@@ -27,8 +27,8 @@ fn each(line: impl Fn(&Resolved) -> String) -> String {
 #[test]
 fn digests_of_built_in_profiles_change_only_on_purpose() {
     insta::assert_snapshot!(each(|resolved| resolved.policy.digest().to_string()), @r#"
-    agent-claude sha256:6930704ac0bb19d258e02acbfcd65b5ca85b1b9379b2f38533c83047b15c4444
-    agent-codex  sha256:b4f7e6333ba1756aae9a3210bdbef5389a08d2ab6701b5e6bd7b49195f23101a
+    agent-claude sha256:280ef9e84f3dfeb9c51597c9c175b73e59fad9535d12eea57b8c3e91f2158f6d
+    agent-codex  sha256:9622180ce0355abce1d67c65b67dcc62adc5f02ed8ded647b1cf73901ad3de56
     agent-local  sha256:6f63a864f4b3b4c9241efb8b2eaa1b8d2877f28d0f425a2fc2e0b322bc0b2195
     browser      sha256:1ae098584973bf17ed9bf4dee4e24ce2ac983d662af67c724b0e97ca9d858959
     default      sha256:e243760381b49b11a6dd452c5d0377c1d80afb64d4fa0e3d11ec8f1a55c0ea9b
@@ -183,6 +183,13 @@ fn a_grant_in_plain_words() {
     let lines = explain(&policy, &provenance);
     let grant = lines.iter().find(|line| line.field.starts_with("grant")).expect("a grant");
     insta::assert_snapshot!(grant.to_string(), @r#"grant.anthropic          GET, POST /v1/messages, /v1/messages/**, /v1/models, /v1/models/** of api.anthropic.com:443 by reverse, secret login:claude, requests at most 10000, up at most 4GiB, down at most 4GiB, for 8h  (built-in profile agent-claude)"#);
+    let mut policy = policy;
+    let git = policy.grants.get_mut("anthropic").expect("a grant");
+    let pattern = "refs/heads/agent/**".parse().expect("a pattern");
+    git.git = crate::GitUse::Push([pattern].into());
+    let lines = explain(&policy, &provenance);
+    let grant = lines.iter().find(|line| line.field.starts_with("grant")).expect("a grant");
+    assert!(grant.text.contains(", for git to fetch and push to refs/heads/agent/**, secret"));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::fmt::{self, Display};
 
 use crate::escape::Escaped;
+use crate::git_use::GitUse;
 use crate::grant::{Allowed, Grant};
 use crate::history::History;
 use crate::net_rule::ServerName;
@@ -253,6 +254,8 @@ fn describe_grant(grant: &Grant) -> String {
             text.push_str(&format!(", {what} {}", Escaped(&value.to_string())));
         }
     };
+    let git = Some(&grant.git).filter(|git| **git != GitUse::Any);
+    also("for git to", git.map(|git| git as &dyn Display));
     also("secret", grant.secret.as_ref().map(|secret| secret as &dyn Display));
     also("requests at most", grant.requests.as_ref().map(|n| n as &dyn Display));
     also("up at most", grant.bytes_up.as_ref().map(|n| n as &dyn Display));

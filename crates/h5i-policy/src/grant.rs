@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::git_use::GitUse;
 use crate::header_template::HeaderTemplate;
 use crate::host_name::HostName;
 use crate::pattern::Pattern;
@@ -35,6 +36,8 @@ pub struct Grant {
     pub methods: Allowed<Method>,
     /// Request paths that may pass, after one normalisation, without the query.
     pub paths: Allowed<Pattern>,
+    /// What git may do, for a grant that is for git alone.
+    pub git: GitUse,
     /// Programs in the box that may use the grant, by absolute path.
     pub programs: Allowed<Pattern>,
     /// The way from the box to the broker.
@@ -134,6 +137,7 @@ impl Grant {
             header: None,
             methods: Allowed::Any,
             paths: Allowed::Any,
+            git: GitUse::Any,
             programs: Allowed::Any,
             via: Via::Reverse,
             variables: Variables::default(),

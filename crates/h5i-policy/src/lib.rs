@@ -13,6 +13,7 @@ mod escape;
 mod explain;
 #[doc(hidden)]
 pub mod fuzzing;
+mod git_use;
 mod grant;
 mod header_template;
 mod history;
@@ -51,6 +52,7 @@ pub use document::PolicyDocument;
 pub use document::error::{DocumentError, DocumentErrorKind, Excerpt, ValueError};
 pub use escape::Escaped;
 pub use explain::{Line, explain};
+pub use git_use::GitUse;
 pub use grant::{Allowed, Grant, Method, Variables, Via};
 pub use header_template::{HeaderTemplate, HeaderTemplateError};
 pub use history::{History, HistoryError};

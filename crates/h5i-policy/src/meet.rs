@@ -178,6 +178,7 @@ fn meet_grants(
             let grant = Grant {
                 methods: own.methods.meet(&other.methods),
                 paths: own.paths.meet(&other.paths),
+                git: own.git.meet(&other.git),
                 programs: own.programs.meet(&other.programs),
                 requests: smaller(own.requests, other.requests),
                 bytes_up: smaller(own.bytes_up, other.bytes_up),

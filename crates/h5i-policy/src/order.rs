@@ -197,6 +197,7 @@ impl Findings {
             header: _,
             methods,
             paths,
+            git,
             programs,
             via: _,
             variables: _,
@@ -213,6 +214,7 @@ impl Findings {
         let (more, fewer) = ("more than listed", "as listed");
         self.check(&at("methods"), methods.is_within(&outer.methods), &more, &fewer);
         self.check(&at("paths"), paths.is_within(&outer.paths), &more, &fewer);
+        self.check(&at("git"), git.is_within(&outer.git), git, &outer.git);
         self.check(&at("programs"), programs.is_within(&outer.programs), &more, &fewer);
         self.budget(&at("requests"), requests.as_ref(), outer.requests.as_ref());
         self.budget(&at("bytes_up"), bytes_up.as_ref(), outer.bytes_up.as_ref());

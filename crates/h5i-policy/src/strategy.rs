@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 
+use crate::git_use::GitUse;
 use crate::grant::{Allowed, Grant, Method, Via};
 use crate::history::History;
 use crate::host_name::HostName;
@@ -143,19 +144,37 @@ fn grant() -> impl Strategy<Value = Grant> {
         select(vec![None, Some(1), Some(u64::from(u32::MAX) + 1)]),
         (prop::option::of(bytes()), prop::option::of(bytes())),
         prop::option::of(millis()),
-        allowed(parsed::<Pattern>(&["/usr/bin/git", "/usr/bin/*"])),
+        (allowed(parsed::<Pattern>(&["/usr/bin/git", "/usr/bin/*"])), git_use()),
     )
-        .prop_map(|(host, secret, methods, paths, via, requests, bytes, lasts, programs)| {
-            let (bytes_up, bytes_down) = bytes;
-            let mut grant = Grant::to(HostName::new(host).expect(host));
-            grant.secret = secret.map(|secret| secret.parse().expect(secret));
-            grant.header = secret.map(|_| "x-key: {}".parse().expect("header"));
-            if via == Via::Reverse {
-                grant.variables.base_url.insert("A_URL".into());
-                grant.variables.base_path = "/v1".into();
-            }
-            Grant { methods, paths, programs, via, requests, bytes_up, bytes_down, lasts, ..grant }
-        })
+        .prop_map(
+            |(host, secret, methods, paths, via, requests, bytes, lasts, (programs, git))| {
+                let (bytes_up, bytes_down) = bytes;
+                let mut grant = Grant::to(HostName::new(host).expect(host));
+                grant.secret = secret.map(|secret| secret.parse().expect(secret));
+                grant.header = secret.map(|_| "x-key: {}".parse().expect("header"));
+                if via == Via::Reverse {
+                    grant.variables.base_url.insert("A_URL".into());
+                    grant.variables.base_path = "/v1".into();
+                }
+                Grant {
+                    methods,
+                    paths,
+                    git,
+                    programs,
+                    via,
+                    requests,
+                    bytes_up,
+                    bytes_down,
+                    lasts,
+                    ..grant
+                }
+            },
+        )
+}
+
+fn git_use() -> impl Strategy<Value = GitUse> {
+    let references = parsed::<Pattern>(&["refs/heads/agent/**", "refs/heads/x", "refs/tags/*"]);
+    prop_oneof![Just(GitUse::Any), Just(GitUse::Fetch), few(references).prop_map(GitUse::Push)]
 }
 
 fn export() -> impl Strategy<Value = ExportPolicy> {

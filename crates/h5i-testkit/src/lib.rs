@@ -7,7 +7,9 @@
 #![cfg(target_os = "linux")]
 
 mod box_dirs;
+mod git_service;
 mod need;
 
 pub use box_dirs::{BoxDirs, HOST_ID};
+pub use git_service::{GitAnswer, GitService, git};
 pub use need::{Need, have, not_run};

@@ -68,7 +68,8 @@ fn violation_of(event: &broker::Event) -> Option<Violation> {
         | Denial::OtherHost
         | Denial::Method
         | Denial::Path
-        | Denial::Program => Some(Violation::RefusedConnect),
+        | Denial::Program
+        | Denial::Git => Some(Violation::RefusedConnect),
         _ => None,
     }
 }

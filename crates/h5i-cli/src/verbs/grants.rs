@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use h5i_policy::{Allowed, Grant, ResolvedPolicy};
+use h5i_policy::{Allowed, GitUse, Grant, ResolvedPolicy};
 use serde_json::json;
 
 use super::budget_use::size;
@@ -51,6 +51,9 @@ pub(super) fn show(caller: &Caller, args: &GrantArgs) -> Result<Answer, Failure>
     }
     line("methods", allowed(&grant.methods));
     line("paths", allowed(&grant.paths));
+    if grant.git != GitUse::Any {
+        line("git may", grant.git.to_string());
+    }
     line("programs", allowed(&grant.programs));
     let budgets = [
         grant.requests.map(|most| format!("{most} requests")),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::budget_use::size;
 use crate::box_plan::network_words;
 use crate::json_bytes::JsonBytes;
-use crate::net_record::NetRefused;
+use crate::net_record::{NetRefused, RefusedKind};
 use crate::running::Finished;
 use crate::session::Refused;
 use crate::shown::Shown;
@@ -120,14 +120,29 @@ pub(super) fn network_refusals(finished: &Finished) -> String {
             None => String::new(),
         };
         // Writing to a String can't fail.
-        writeln!(text, "{head:<8} {kind} {what} ×{}: {}{allow}", refused.count, refused.reason)
-            .ok();
+        writeln!(
+            text,
+            "{head:<8} {kind} {what} ×{}: {}{allow}{}",
+            refused.count,
+            refused.reason,
+            instead_of_ssh(refused)
+        )
+        .ok();
     }
     if all.len() > LINES {
         let more = all.len() - LINES;
         writeln!(text, "         and {more} more: h5i box log --lane net --denied").ok();
     }
     text
+}
+
+/// What git is to do instead, where that may have been git: a box has no key to connect with.
+fn instead_of_ssh(refused: &NetRefused) -> &'static str {
+    if refused.kind == RefusedKind::Connection && refused.what.ends_with(":22") {
+        "; git over SSH needs a key; a grant for https does not: git remote set-url origin https://…"
+    } else {
+        ""
+    }
 }
 
 /// What was asked of services: `asked    anthropic: 41 requests, 1.2 MiB up, 3.4 MiB down`.

@@ -8,6 +8,7 @@ mod changed;
 mod homes;
 mod intercepted;
 mod kept_out;
+mod repositories;
 mod reverse;
 mod service;
 #[allow(dead_code, reason = "the contract's tests use the rest")]

@@ -6,6 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
+use h5i_testkit::GitService;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -46,6 +47,15 @@ impl Service {
     /// Answers as `localhost`, `api.test` and a service that programs know: `/echo` with the credential that it was shown,
     /// `/stream` with an event whenever the test says so, everything else with its path.
     pub(crate) fn new() -> Self {
+        Self::of(None)
+    }
+
+    /// The same, with a repository at `/repo.git`.
+    pub(crate) fn with_repository(repository: &Arc<GitService>) -> Self {
+        Self::of(Some(Arc::clone(repository)))
+    }
+
+    fn of(repository: Option<Arc<GitService>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let (config, authority) = identity();
@@ -57,10 +67,12 @@ impl Service {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (config, seen) = (Arc::clone(&config), Arc::clone(&seen));
                 let events = Arc::clone(&events);
+                let repository = repository.clone();
                 std::thread::spawn(move || {
                     let tls = ServerConnection::new(config).unwrap();
                     // A client that goes away needs no answer.
-                    serve(StreamOwned::new(tls, stream), &seen, &events).ok();
+                    serve(StreamOwned::new(tls, stream), &seen, &events, repository.as_deref())
+                        .ok();
                 });
             }
         });
@@ -96,14 +108,22 @@ fn serve(
     stream: Stream,
     seen: &Mutex<Vec<Asked>>,
     events: &Mutex<Receiver<()>>,
+    repository: Option<&GitService>,
 ) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
     loop {
         let Some(asked) = read(&mut stream)? else { return Ok(()) };
         let path = asked.line.split(' ').nth(1).unwrap_or_default().to_owned();
         let shown = asked.headers.iter().find(|h| h.starts_with("authorization: ")).cloned();
+        let git = repository.filter(|_| path.starts_with("/repo.git/"));
+        let git = git.map(|git| by_git(git, &asked));
         seen.lock().unwrap().push(asked);
         let out = stream.get_mut();
+        if let Some(answer) = git {
+            out.write_all(&answer)?;
+            out.flush()?;
+            continue;
+        }
         if path == "/stream" {
             out.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n")?;
             out.write_all(b"transfer-encoding: chunked\r\n\r\n")?;
@@ -122,6 +142,24 @@ fn serve(
         out.write_all(body.as_bytes())?;
         out.flush()?;
     }
+}
+
+/// What the repository answers, as it is sent.
+fn by_git(repository: &GitService, asked: &Asked) -> Vec<u8> {
+    let mut words = asked.line.split(' ');
+    let (method, target) = (words.next().unwrap(), words.next().unwrap());
+    let pair = |header: &String| {
+        let (name, value) = header.split_once(": ").unwrap();
+        (name.to_owned(), value.to_owned())
+    };
+    let headers: Vec<(String, String)> = asked.headers.iter().map(pair).collect();
+    let answer = repository.answer((method, target), &headers, asked.body.clone());
+    let mut head = format!("HTTP/1.1 {} Answer\r\n", answer.status);
+    for (name, value) in &answer.headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    head += &format!("content-length: {}\r\n\r\n", answer.body.len());
+    [head.into_bytes(), answer.body].concat()
 }
 
 fn read(stream: &mut BufReader<Stream>) -> std::io::Result<Option<Asked>> {

@@ -317,7 +317,8 @@ pub enum Event {
         via: String,
         /// The method.
         method: String,
-        /// The path without the query.
+        /// The path without the query; by a grant for git then, after blanks, the service that is
+        /// asked for, or the references of a push.
         path: ByteText,
         /// The process that made it, by its id in the box, where that is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]

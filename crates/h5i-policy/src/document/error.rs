@@ -220,6 +220,9 @@ pub enum ValueError {
     /// A variable whose host value must not enter a box.
     #[error("the host's value of this variable must not enter a box")]
     NeverPassed,
+    /// A reference of git that may be pushed to.
+    #[error("a reference is written in full, as in refs/heads/main")]
+    Reference,
     /// A NUL byte.
     #[error("a value must not have a NUL byte")]
     Nul,

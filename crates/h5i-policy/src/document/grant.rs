@@ -8,7 +8,9 @@ use super::error::{DocumentErrorKind, ValueError};
 use super::read::{Item, Read, ReadError, did_you_mean};
 use super::{entries, unknown_key};
 use crate::env_name::is_env_name;
-use crate::grant::{Allowed, Grant, Via};
+use crate::git_use::GitUse;
+use crate::grant::{Allowed, Grant, Method, Via};
+use crate::pattern::Pattern;
 use crate::secret_ref::SecretRef;
 
 const KEYS: &[&str] = &[
@@ -18,6 +20,7 @@ const KEYS: &[&str] = &[
     "header",
     "methods",
     "paths",
+    "git",
     "programs",
     "via",
     "base_url",
@@ -52,7 +55,14 @@ pub(super) fn grant(section: &str, item: &Item<'_>) -> Read<Grant> {
     }
     let mut grant = Grant::to(required("host")?.parsed()?);
     grant.via = required("via")?.word()?;
-    grant.methods = allowed(&required("methods")?, Item::word)?;
+    if let Some(git) = field("git") {
+        grant.git = git_use(&git)?;
+    }
+    grant.methods = match field("methods") {
+        // Those that git has.
+        None if grant.git != GitUse::Any => Allowed::Only([Method::Get, Method::Post].into()),
+        _ => allowed(&required("methods")?, Item::word)?,
+    };
     grant.paths = allowed(&required("paths")?, Item::parsed)?;
     if let Some(port) = field("port") {
         grant.port = port.count(1, u16::MAX)?;
@@ -136,6 +146,43 @@ fn base_path(item: &Item<'_>) -> Read<String> {
         return Ok(path.to_owned());
     }
     Err(item.refused(ValueError::BasePath))
+}
+
+/// `"any"`, `"fetch"`, or `{ push = ["refs/heads/agent/**"] }`.
+fn git_use(item: &Item<'_>) -> Read<GitUse> {
+    const EXPECTED: &str = "\"fetch\" or a table with `push`";
+    match item.value {
+        DeValue::String(word) => match word.as_ref() {
+            "any" => Ok(GitUse::Any),
+            "fetch" => Ok(GitUse::Fetch),
+            found => Err(item.error(DocumentErrorKind::UnknownWord {
+                key: item.key.clone(),
+                found: found.to_owned(),
+                allowed: vec!["any", "fetch"],
+            })),
+        },
+        DeValue::Table(_) => {
+            let mut push = None;
+            for (key, span, value) in entries(item.table()?) {
+                if key != "push" {
+                    let suggestion = did_you_mean(key, ["push"]);
+                    let section = format!("`{}`", item.key);
+                    return Err(unknown_key(span, key, &section).suggesting(suggestion));
+                }
+                let key = format!("{}.push", item.key);
+                push = Some(Item { key, ..value }.list(reference)?);
+            }
+            push.map(GitUse::Push).ok_or_else(|| item.wrong_type(EXPECTED))
+        }
+        _ => Err(item.wrong_type(EXPECTED)),
+    }
+}
+
+/// A pattern of references. One that is not anchored would match in places that nobody has in mind.
+fn reference(item: &Item<'_>) -> Read<Pattern> {
+    let pattern: Pattern = item.parsed()?;
+    let named = pattern.as_str().strip_prefix("refs/").is_some_and(|rest| !rest.is_empty());
+    if named { Ok(pattern) } else { Err(item.refused(ValueError::Reference)) }
 }
 
 /// One name of a variable, or a list of them.

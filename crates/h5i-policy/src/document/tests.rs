@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::error::{DocumentError, DocumentErrorKind as Kind};
 use super::setting::{FIELDS, Setting};
 use super::{PolicyDocument, Profile, keys};
+use crate::{Allowed, GitUse, Method, Pattern, ResolvedPolicy};
 
 fn parse(text: &str) -> Result<PolicyDocument, Box<DocumentError>> {
     PolicyDocument::parse("policy.toml", text.as_bytes())
@@ -225,6 +226,50 @@ fn a_grant_says_what_may_pass_and_which_way() {
         fields.remove(2);
     })
     .expect("a login knows its header");
+}
+
+#[test]
+fn a_grant_for_git_says_whether_it_may_push_and_where() {
+    let with = |more: &str| {
+        let text = "version = 1\n[profile.p.grant.g]\nhost = \"a.example\"\nvia = \"intercept\"\n\
+                    paths = [\"/o/r.git\"]\n";
+        parse(&format!("{text}{more}"))
+    };
+    let read = |more: &str| {
+        let document = with(more).expect(more);
+        let mut policy = ResolvedPolicy::default();
+        for placed in &document.profiles["p"].settings {
+            placed.setting.apply(&mut policy);
+        }
+        policy.grants.remove("g").expect("the grant")
+    };
+    let both = Allowed::Only([Method::Get, Method::Post].into());
+    let fetch = read("git = \"fetch\"");
+    assert_eq!((&fetch.git, &fetch.methods), (&GitUse::Fetch, &both));
+    let pattern = |text: &str| Pattern::new(text).expect("pattern");
+    let to = |texts: &[&str]| GitUse::Push(texts.iter().map(|text| pattern(text)).collect());
+    let push = read("git = { push = [\"refs/heads/agent/**\", \"refs/heads/x\"] }");
+    assert_eq!((&push.git, &push.methods), (&to(&["refs/heads/x", "refs/heads/agent/**"]), &both));
+    assert_eq!(push.git.to_string(), "fetch and push to refs/heads/agent/**, refs/heads/x");
+    assert_eq!(read("git.push = []\nmethods = \"any\"").methods, Allowed::Any);
+    assert_eq!(read("git = \"any\"\nmethods = [\"GET\"]").git, GitUse::Any);
+    for (more, sentence) in [
+        ("", "[profile.p.grant.g] needs `methods`"),
+        ("git = \"any\"", "[profile.p.grant.g] needs `methods`"),
+        ("git = \"push\"", "`grant.g.git` must be one of any, fetch, not \"push\""),
+        ("git = [\"fetch\"]", "`grant.g.git` must be \"fetch\" or a table with `push`, not a list"),
+        ("git = {}", "`grant.g.git` must be \"fetch\" or a table with `push`, not a table"),
+        ("git = { pull = [] }", "unknown key `pull` in `grant.g.git`"),
+        ("git.push = \"refs/x\"", "`grant.g.git.push` must be a list, not a string"),
+    ] {
+        let error = with(more).expect_err(more);
+        assert_eq!(error.kind.to_string(), sentence, "{more}");
+    }
+    for reference in ["main", "heads/main", "/refs/heads/main", "refs/", "**", "*/heads/main"] {
+        let error = with(&format!("git.push = [\"{reference}\"]")).expect_err(reference);
+        let sentence = "`grant.g.git.push`: a reference is written in full, as in refs/heads/main";
+        assert_eq!(error.kind.to_string(), sentence, "{reference}");
+    }
 }
 
 #[test]
