@@ -312,15 +312,18 @@ impl Sending<'_> {
         added: Option<&Added>,
         progress: &Progress,
     ) -> Result<Response<Incoming>, Failed> {
-        let grant = &self.origin.served.grant;
+        let served = &self.origin.served;
+        let grant = &served.grant;
         let port = if grant.port == 443 { String::new() } else { format!(":{}", grant.port) };
         let uri = format!("https://{}{port}{}", grant.host, self.target.origin_form());
-        let sent = headers::outgoing(headers.clone(), added.map(|added| &*added.credential))
+        let credential = added.map(|added| &*added.credential);
+        let sent = headers::outgoing(headers.clone(), credential)
+            .and_then(|sent| headers::stamped(sent, served.stamp.as_ref()))
             .ok_or(Failed::Refused(Denial::NoCredential.into()))?;
         let built = Request::builder().method(self.asked).uri(uri).body(body);
         let mut request = built.map_err(|_no_uri| Failed::Refused(Denial::Malformed.into()))?;
         *request.headers_mut() = sent;
-        let mut answer = self.origin.served.upstream.client().request(request);
+        let mut answer = served.upstream.client().request(request);
         let mut before = progress.so_far();
         loop {
             match timeout(self.engine.patience.answer, &mut answer).await {

@@ -133,6 +133,18 @@ pub(crate) fn outgoing(
     Some(headers)
 }
 
+/// The same with a header of the host's own in the place of the client's, where there is one.
+pub(crate) fn stamped(
+    mut headers: HeaderMap,
+    stamp: Option<&(String, String)>,
+) -> Option<HeaderMap> {
+    let Some((name, value)) = stamp else { return Some(headers) };
+    remove(&mut headers, &[name]);
+    let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+    headers.insert(name, HeaderValue::from_str(value).ok()?);
+    Some(headers)
+}
+
 /// Adds a member to a list that may be spread over several headers, unless it is in it.
 fn append(headers: &mut HeaderMap, name: &HeaderName, member: &str) -> Option<()> {
     let lists: Vec<&[u8]> = headers.get_all(name).iter().map(HeaderValue::as_bytes).collect();
@@ -208,6 +220,16 @@ mod tests {
             let found = presented(&map(&[(name, value)]), Some(&template));
             assert!(!found.iter().any(|(_, token)| token.is(&wanted)), "{name}: {value}");
         }
+    }
+
+    #[test]
+    fn a_header_of_the_hosts_own_stands_alone_in_any_spelling() {
+        let headers = map(&[("x-mark", "mine"), ("x_mark", "mine"), ("accept", "a/b")]);
+        let stamp = ("x-mark".to_owned(), "the host's".to_owned());
+        let sent = stamped(headers.clone(), Some(&stamp)).expect("headers");
+        assert_eq!(sent, map(&[("accept", "a/b"), ("x-mark", "the host's")]));
+        assert_eq!(stamped(headers.clone(), None), Some(headers.clone()));
+        assert_eq!(stamped(headers, Some(&("x-mark".to_owned(), "a\nb".to_owned()))), None);
     }
 
     #[test]
