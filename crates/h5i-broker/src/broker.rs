@@ -64,7 +64,7 @@ impl Broker {
         let mut names = BTreeSet::new();
         let (mut entries, mut served, mut listeners) = (Vec::new(), Vec::new(), Vec::new());
         for (place, service) in grants.into_iter().enumerate() {
-            let Service { name, grant, credentials, listener } = service;
+            let Service { name, grant, credentials, stamp, listener } = service;
             if !names.insert(name.clone()) {
                 return Err(StartError::Twice { name });
             }
@@ -84,7 +84,9 @@ impl Broker {
             let base_url = listening.as_ref().map(|(_, address)| format!("http://{address}"));
             entries.push(Entry { name: name.clone(), grant: grant.clone(), base_url });
             let upstream = Upstream::new(connector);
-            let one = Arc::new(Served::new(place, (name, grant), credentials, upstream, port));
+            let mut one = Served::new(place, (name, grant), credentials, upstream, port);
+            one.stamp = stamp;
+            let one = Arc::new(one);
             listeners.extend(listening.map(|(listener, _)| (Arc::clone(&one), listener)));
             served.push(one);
         }

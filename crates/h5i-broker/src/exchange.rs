@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use h5i_policy::{GitUse, Grant};
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, TRANSFER_ENCODING};
 use http::{HeaderMap, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::time::{Instant, timeout};
@@ -205,7 +205,16 @@ fn unfit(parts: &http::response::Parts, with_secret: bool) -> Option<&'static st
     }
     let packed = parts.headers.get_all(CONTENT_ENCODING).iter();
     let packed = packed.filter(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"));
-    if with_secret && packed.count() > 0 {
+    let framed = parts.headers.get_all(TRANSFER_ENCODING).iter();
+    let framed = framed.filter(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked"));
+    let part =
+        parts.status == StatusCode::PARTIAL_CONTENT || parts.headers.contains_key(CONTENT_RANGE);
+    if with_secret && part {
+        return Some(
+            "the service answers with a part, in which the credential could not be found, though it was asked for the whole",
+        );
+    }
+    if with_secret && packed.chain(framed).count() > 0 {
         return Some(
             "the service packs its answer though it was asked not to, so it can't be looked through for the credential",
         );
@@ -349,15 +358,18 @@ impl Sending<'_> {
         added: Option<&Added>,
         progress: &Progress,
     ) -> Result<Response<Incoming>, Failed> {
-        let grant = &self.origin.served.grant;
+        let served = &self.origin.served;
+        let grant = &served.grant;
         let port = if grant.port == 443 { String::new() } else { format!(":{}", grant.port) };
         let uri = format!("https://{}{port}{}", grant.host, self.target.origin_form());
-        let sent = headers::outgoing(headers.clone(), added.map(|added| &*added.credential))
+        let credential = added.map(|added| &*added.credential);
+        let sent = headers::outgoing(headers.clone(), credential)
+            .and_then(|sent| headers::stamped(sent, served.stamp.as_ref()))
             .ok_or(Failed::Refused(Denial::NoCredential.into()))?;
         let built = Request::builder().method(self.asked).uri(uri).body(body);
         let mut request = built.map_err(|_no_uri| Failed::Refused(Denial::Malformed.into()))?;
         *request.headers_mut() = sent;
-        let mut answer = self.origin.served.upstream.client().request(request);
+        let mut answer = served.upstream.client().request(request);
         let mut before = progress.so_far();
         loop {
             match timeout(self.engine.patience.answer, &mut answer).await {

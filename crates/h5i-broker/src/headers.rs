@@ -118,8 +118,13 @@ pub(crate) fn outgoing(
     // An answer that is packed could not be looked through for the secret.
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     // Nor one of which only a part comes.
-    headers.remove(RANGE);
-    headers.remove(IF_RANGE);
+    // Some services take it by a name of their own.
+    let ranges: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| *name == RANGE || *name == IF_RANGE || name.as_str().ends_with("-range"))
+        .cloned()
+        .collect();
+    ranges.into_iter().for_each(|name| drop(headers.remove(name)));
     for (name, value) in &credential.headers {
         remove(&mut headers, &[name]);
         let mut value = HeaderValue::from_bytes(value.expose()).ok()?;
@@ -130,6 +135,18 @@ pub(crate) fn outgoing(
         let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
         append(&mut headers, &name, member)?;
     }
+    Some(headers)
+}
+
+/// The same with a header of the host's own in the place of the client's, where there is one.
+pub(crate) fn stamped(
+    mut headers: HeaderMap,
+    stamp: Option<&(String, String)>,
+) -> Option<HeaderMap> {
+    let Some((name, value)) = stamp else { return Some(headers) };
+    remove(&mut headers, &[name]);
+    let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+    headers.insert(name, HeaderValue::from_str(value).ok()?);
     Some(headers)
 }
 
@@ -208,6 +225,16 @@ mod tests {
             let found = presented(&map(&[(name, value)]), Some(&template));
             assert!(!found.iter().any(|(_, token)| token.is(&wanted)), "{name}: {value}");
         }
+    }
+
+    #[test]
+    fn a_header_of_the_hosts_own_stands_alone_in_any_spelling() {
+        let headers = map(&[("x-mark", "mine"), ("x_mark", "mine"), ("accept", "a/b")]);
+        let stamp = ("x-mark".to_owned(), "the host's".to_owned());
+        let sent = stamped(headers.clone(), Some(&stamp)).expect("headers");
+        assert_eq!(sent, map(&[("accept", "a/b"), ("x-mark", "the host's")]));
+        assert_eq!(stamped(headers.clone(), None), Some(headers.clone()));
+        assert_eq!(stamped(headers, Some(&("x-mark".to_owned(), "a\nb".to_owned()))), None);
     }
 
     #[test]

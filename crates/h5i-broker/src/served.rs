@@ -25,6 +25,8 @@ pub(crate) struct Served {
     pub(crate) name: String,
     pub(crate) grant: Grant,
     pub(crate) credentials: Option<Arc<dyn Credentials>>,
+    /// A header of the host's own, by name and value.
+    pub(crate) stamp: Option<(String, String)>,
     /// What was added last. Whoever asks for a grant's credential holds it, so that a source that
     /// blocks takes one thread and keeps only its own grant waiting.
     last: Mutex<Option<(Added, Instant)>>,
@@ -86,6 +88,7 @@ impl Served {
             name,
             grant,
             credentials,
+            stamp: None,
             last: Mutex::new(None),
             upstream,
             authorities,

@@ -60,6 +60,9 @@ pub struct Service {
     pub grant: Grant,
     /// The credential of its secret.
     pub credentials: Option<Arc<dyn Credentials>>,
+    /// A header of the host's own that each request carries in the place of the box's, by its name
+    /// in lower case; no secret.
+    pub stamp: Option<(String, String)>,
     /// For a grant by `reverse`, where its programs connect to.
     pub listener: Option<OwnedFd>,
 }
@@ -71,7 +74,7 @@ impl Service {
     #[must_use]
     pub fn reverse(name: impl Into<String>, mut grant: Grant, listener: OwnedFd) -> Self {
         grant.via = Via::Reverse;
-        Self { name: name.into(), grant, credentials: None, listener: Some(listener) }
+        Self { name: name.into(), grant, credentials: None, stamp: None, listener: Some(listener) }
     }
 
     /// A grant whose connections are handed over one by one, by
@@ -79,7 +82,7 @@ impl Service {
     #[must_use]
     pub fn intercept(name: impl Into<String>, mut grant: Grant) -> Self {
         grant.via = Via::Intercept;
-        Self { name: name.into(), grant, credentials: None, listener: None }
+        Self { name: name.into(), grant, credentials: None, stamp: None, listener: None }
     }
 
     /// Adds this credential to each request. A grant with a secret that has none here lets no
@@ -87,6 +90,14 @@ impl Service {
     #[must_use]
     pub fn with(mut self, credentials: Arc<dyn Credentials>) -> Self {
         self.credentials = Some(credentials);
+        self
+    }
+
+    /// Has each request carry this header; what the box says under that name, in any spelling, does
+    /// not reach the service. A name or value that can be none of a header lets no request pass.
+    #[must_use]
+    pub fn stamped(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.stamp = Some((name.into(), value.into()));
         self
     }
 }

@@ -2,6 +2,7 @@
 //! and asks nothing of the host.
 
 mod apply;
+mod approve;
 mod box_verbs;
 mod grant_verbs;
 mod inside_verbs;
@@ -21,13 +22,14 @@ use clap_complete::Shell;
 use crate::failure::{Failure, Kind};
 
 pub use apply::{ApplyArgs, Destination};
+pub use approve::{ApproveArgs, ApproveWish};
 pub use box_verbs::{
     BoxVerb, CreateArgs, DiffArgs, DiffForm, ExplainArgs, ExportArgs, ForwardArgs, GcArgs,
     ListArgs, LogArgs, ProbeArgs, RmArgs, RuleArgs, RunInArgs, SessionArgs, ShellArgs, StatusArgs,
 };
 pub use grant_verbs::{ExtendArgs, GrantArgs, GrantListArgs, GrantVerb};
 pub use inside_verbs::{ChangedPathsArgs, HookArgs, HookShell, NoteArgs, ReportArgs};
-pub use making::{After, BaseArgs, LayoutArgs, LearnArgs, PolicyArgs, RunArgs};
+pub use making::{After, ArtifactArgs, BaseArgs, LayoutArgs, LearnArgs, PolicyArgs, RunArgs};
 pub use policy_verbs::{AcceptArgs, CheckArgs, PolicyDiffArgs, PolicyVerb, ProfileArgs, TrustArgs};
 pub use receipt_verbs::{PurgeArgs, ReceiptListArgs, ReceiptVerb, ShowArgs, VerifyArgs};
 pub use values::{

@@ -19,6 +19,7 @@ use h5i_net::{Network, SocketRequest, Sockets, sockets_request};
 use h5i_policy::{Grant, ResolvedPolicy, Via};
 use serde::{Deserialize, Serialize};
 
+use crate::approved_start::{HEADER, Terms};
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::receipt_log::Recorder;
@@ -39,6 +40,7 @@ pub(crate) struct Mouths {
     trust: Option<Trust>,
     policy: ResolvedPolicy,
     home: Home,
+    terms: Option<Terms>,
 }
 
 /// The home whose runtimes are to find the broker.
@@ -57,7 +59,8 @@ impl Mouths {
     ) -> Option<Self> {
         let (grants, diag) = sockets(plan, policy)?;
         let home = Home { path: stored.box_dir().join("home"), owner: manifest.host_id };
-        Some(Self { grants, diag, trust, policy: policy.clone(), home })
+        let terms = Terms::of(stored, manifest);
+        Some(Self { grants, diag, trust, policy: policy.clone(), home, terms })
     }
 
     /// Serves the grants, in a box that is made. Nobody holds one before its run is told.
@@ -96,11 +99,15 @@ impl Mouths {
                     Service::intercept(&name, grant)
                 }
             };
-            services.push(match credentials {
+            let service = match credentials {
                 Some(source) => {
                     let name = service.name.clone();
                     service.with(Arc::new(Watched::new(&name, source, recorder)))
                 }
+                None => service,
+            };
+            services.push(match &self.terms {
+                Some(terms) => service.stamped(HEADER, terms.bundle()),
                 None => service,
             });
         }
@@ -116,7 +123,7 @@ impl Mouths {
             _ => None,
         };
         let home = Mutex::new(Some(self.home));
-        Ok(LiveGrants { broker, intercepted, trust, policy: self.policy, home })
+        Ok(LiveGrants { broker, intercepted, trust, policy: self.policy, home, terms: self.terms })
     }
 }
 
@@ -148,6 +155,8 @@ pub(crate) struct LiveGrants {
     policy: ResolvedPolicy,
     /// Until the first run, with which it is known where the broker is.
     home: Mutex<Option<Home>>,
+    /// What an approval leaves of the grants.
+    terms: Option<Terms>,
 }
 
 /// A change that a person asks for.
@@ -194,12 +203,25 @@ impl LiveGrants {
         network.divert(services, Arc::new(to)).map_err(|e| Failure::new(Kind::Io, &e))
     }
 
-    /// Gives a run its grants: the variables by which its programs find them.
+    /// Gives a run its grants: the variables by which its programs find them. Those of an approval
+    /// are given once in the life of the box; that a later run has none is put on record.
     ///
     /// # Errors
-    /// A refusal, as for a box that is frozen.
-    pub(crate) fn issue(&self, run: u64) -> Result<Vec<(String, String)>, Failure> {
-        let mut variables = match self.broker.issue(&Issue::to(run)) {
+    /// A refusal, as for a box that is frozen; an I/O failure.
+    pub(crate) fn issue(
+        &self,
+        run: u64,
+        recorder: &Recorder,
+    ) -> Result<Vec<(String, String)>, Failure> {
+        let issue = match &self.terms {
+            Some(terms) => terms.issue(run)?,
+            None => Some(Issue::to(run)),
+        };
+        let Some(issue) = issue else {
+            recorder.note(&format!("run {run} holds no grant: an earlier run had the approval"))?;
+            return Ok(self.terms.iter().map(Terms::variable).collect());
+        };
+        let mut variables = match self.broker.issue(&issue) {
             Ok(variables) => variables,
             // The others would not be given; a run without any is what was asked for.
             Err(IssueError::Revoked { .. }) => Vec::new(),
@@ -214,6 +236,7 @@ impl LiveGrants {
                 found.map(|(_, url)| url.clone())
             })?;
         }
+        variables.extend(self.terms.iter().map(Terms::variable));
         variables.extend(self.trust.iter().flat_map(Trust::variables));
         Ok(variables)
     }
@@ -254,6 +277,11 @@ impl LiveGrants {
             GrantWish::Revoke { grant } => (grant, GrantChange::Revoke, None),
             GrantWish::Extend { grant, by_ms } => (grant, GrantChange::Extend, Some(*by_ms)),
         };
+        if self.terms.is_some() && matches!(wish, GrantWish::Extend { .. }) {
+            let message = "the grants of a box that was made by an approval end with it";
+            return Err(Failure::told(Kind::Refused, message)
+                .hint("approve the bundle again, and make another box"));
+        }
         let held = self.broker.state();
         if !held.iter().any(|state| state.grant == *grant) {
             return Err(Failure::told(

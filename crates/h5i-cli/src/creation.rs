@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use h5i_confine::HostFacts;
 use h5i_policy::{History, Pattern, Resolved, ResolvedPolicy, Tier};
 
+use crate::approved_start::ApprovedStart;
+pub use crate::approved_start::Artifact;
 use crate::args::{BaseArgs, LearnArgs, PolicyArgs, WorkspaceChoice};
 use crate::box_grants;
 use crate::box_network::Doors;
@@ -36,6 +38,8 @@ pub struct Wish<'a> {
     pub name: &'a BoxName,
     /// What the workspace starts from.
     pub base: &'a BaseArgs,
+    /// The approved artifact that it starts from instead.
+    pub artifact: Option<Artifact<'a>>,
     /// How the workspace is laid out.
     pub workspace: WorkspaceChoice,
     /// What the box may do.
@@ -69,8 +73,17 @@ pub struct Created {
 /// # Errors
 /// A failure that says what was asked, why it did not happen, and what to do.
 pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
-    let spec = wish.base.spec();
+    let spec = match &wish.artifact {
+        Some(artifact) => BaseSpec::Bundle(artifact.bundle.to_owned()),
+        None => wish.base.spec(),
+    };
     let reviewed = ReviewedStart::of(caller, &spec)?;
+    let approved = match (&wish.artifact, &reviewed) {
+        (Some(artifact), Some(start)) => {
+            Some(ApprovedStart::check(caller, artifact.approval, start)?)
+        }
+        _ => None,
+    };
     let repository = match &reviewed {
         Some(start) => Some(start.open()?),
         None => repository_of(caller, &spec)?,
@@ -87,6 +100,9 @@ pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
     let policy = &resolved.policy;
     check_tier(policy, wish.policy)?;
     check_layout(policy, wish.workspace)?;
+    if let Some(approved) = &approved {
+        approved.check_policy(policy)?;
+    }
     box_plan::check_enforceable(policy)?;
     if policy.tier > Tier::Workspace {
         // Nothing is written for a host that can't serve the policy; the paths are filled in later.
@@ -138,10 +154,17 @@ pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
     if let Some(start) = reviewed {
         start.name_parent(&mut manifest);
     }
+    if let Some(approved) = &approved {
+        approved.name_in(&mut manifest);
+    }
     draft.write_host_file(FROZEN_POLICY, policy.canonical_json().as_bytes())?;
     write_sources(&draft, &resolved)?;
     let json = manifest.to_json().map_err(|e| Failure::new(Kind::Internal, &e))?;
     ReceiptLog::begin(&draft.host_dir(), &json, &manifest)?;
+    // Last of all, so that a box that can't be made costs no approval.
+    if let Some(approved) = &approved {
+        approved.spend(caller, wish.name)?;
+    }
     let (stored, lock) = draft.commit(&manifest)?;
     Ok(Created {
         stored,
@@ -330,6 +353,7 @@ impl Place<'_> {
             objects: vec![objects.key.clone()],
             plan,
             parent: None,
+            artifact: None,
             host_id: self.host_id,
         })
     }

@@ -8,6 +8,8 @@
 //! - [`args`] and [`command_line`]: the grammar of the command line, and the program on top of it.
 #![forbid(unsafe_code)]
 
+mod approvals;
+mod approved_start;
 mod archive;
 pub mod args;
 mod box_grants;

@@ -5,7 +5,7 @@ use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use git2::Repository;
-use h5i_export::{Base, Digest, Event, Verified, verify_chain};
+use h5i_export::{Base, Digest, Event, Lane, Verified, verify_chain};
 
 use crate::archive::archived_as;
 use crate::caller::Caller;
@@ -13,7 +13,7 @@ use crate::changes::base_of;
 use crate::failure::{Failure, Kind};
 use crate::log_tail::tail_of;
 use crate::path_error::{Action, PathError};
-use crate::receipt_log::LOG;
+use crate::receipt_log::{LOG, ReceiptLog};
 use crate::store::{BoxLock, BoxName, LockError, Manifest, Store, StoredBox};
 
 /// The box whose log has the bundle's digest.
@@ -105,6 +105,21 @@ impl Origin {
             Some(there) => Ok(Base::tree(there.commondir().join("objects"), own.tree)),
             None => Ok(own),
         }
+    }
+
+    /// Puts an intention on the box's record before anything is done; of a removed box there is no
+    /// log to go on.
+    ///
+    /// # Errors
+    /// An I/O failure, or `busy` when the session that writes the log ended meanwhile.
+    pub(crate) fn record(&self, event: Event) -> Result<(), Failure> {
+        let Self::Living { stored, lock, .. } = self else { return Ok(()) };
+        if lock.is_none() {
+            return crate::session::record(stored, event);
+        }
+        let log = ReceiptLog::open(stored)?;
+        log.append(Lane::Host, None, event)?;
+        log.sync()
     }
 
     /// A directory of the host for a quarantine.

@@ -4,7 +4,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use git2::Repository;
-use h5i_export::{Landing, Verified, verify_bundle};
+use h5i_export::{Digest, Landing, Verified, verify_bundle};
 use h5i_policy::History;
 
 use crate::caller::Caller;
@@ -24,6 +24,7 @@ pub(crate) struct ReviewedStart {
     dir: Removed,
     home: Option<HostRepository>,
     parent: ParentBundle,
+    bundle: Digest,
     host_commit: Option<String>,
     /// Held against the collection of objects.
     _lease: ObjectsLease,
@@ -68,7 +69,8 @@ impl ReviewedStart {
             bundle: verified.bundle.to_string(),
         };
         let host_commit = manifest.base.host_commit.clone();
-        Ok(Some(Self { dir, home, parent, host_commit, _lease: lease }))
+        let bundle = verified.bundle;
+        Ok(Some(Self { dir, home, parent, bundle, host_commit, _lease: lease }))
     }
 
     /// The repository to start from.
@@ -82,6 +84,11 @@ impl ReviewedStart {
     /// The repository that the new box belongs to, if it belongs to one.
     pub(crate) fn home(&self) -> Option<&HostRepository> {
         self.home.as_ref()
+    }
+
+    /// The digest of the bundle, as it was read for the start.
+    pub(crate) fn bundle(&self) -> Digest {
+        self.bundle
     }
 
     /// Says where the base comes from.

@@ -32,13 +32,16 @@ pub use draft::{BoxDraft, CommitError, DraftError};
 pub use gc::{Collected, GcError, GcReport};
 pub use host_id::{HostId, HostIdError};
 pub use lock::{BoxLock, LockError};
-pub use manifest::{BaseRecord, BoxId, Manifest, ManifestError, ParentBundle, WorkspaceKind};
+pub use manifest::{
+    ApprovedArtifact, BaseRecord, BoxId, Manifest, ManifestError, ParentBundle, WorkspaceKind,
+};
 pub use objects::{ObjectsKey, ObjectsKeyError, ObjectsLease};
 pub use removal::{RemoveError, Removed, Retain};
 pub use scope::{Origin, RepoId, Scope};
 pub use stored_box::{FROZEN_POLICY, FindError, StoredBox};
 pub use trees::{LayerName, LayerNameError, TreeKey};
 
+pub(crate) use lock::open as open_lock;
 pub(crate) use objects::{OBJECTS_OWNER, own_objects};
 pub(crate) use remove_tree::remove_tree;
 pub(crate) use replace::replace_file;

@@ -2,6 +2,7 @@
 
 mod accept;
 mod apply;
+mod approve;
 mod archive;
 mod budget_use;
 mod changed_paths;
@@ -124,6 +125,7 @@ pub(crate) fn perform(cli: &Cli) -> Result<Answer, Refusal> {
             BoxVerb::Probe(args) => probe::probe(&caller()?, args)?,
             BoxVerb::Diff(args) => diff::diff(&caller()?, args)?,
             BoxVerb::Apply(args) => apply::apply(&caller()?, args)?,
+            BoxVerb::Approve(args) => approve::approve(&caller()?, args)?,
             BoxVerb::Export(args) => export::export(&caller()?, args)?,
         },
         Verb::Policy(verb) => match verb {

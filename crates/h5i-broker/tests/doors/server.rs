@@ -261,6 +261,12 @@ async fn answer(stream: &mut Tls, head: &str, body: u64, shared: &Shared) -> boo
         ),
         "/where" => plain("302 Found", "location: https://other.example/ok\r\n", ""),
         "/gzip" => plain("200 OK", "content-encoding: gzip\r\n", "x"),
+        "/packed" => {
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"
+                .to_owned()
+        }
+        "/part" => plain("206 Partial Content", "content-range: bytes 0-0/2\r\n", "x"),
+        "/named-part" => plain("200 OK", "content-range: bytes 0-0/2\r\n", "x"),
         "/switch" => {
             "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"
                 .to_owned()

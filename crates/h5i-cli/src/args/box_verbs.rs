@@ -8,7 +8,8 @@ use h5i_policy::{Millis, Tier};
 
 use super::Output;
 use super::apply::ApplyArgs;
-use super::making::{BaseArgs, LayoutArgs, LearnArgs, PolicyArgs};
+use super::approve::ApproveArgs;
+use super::making::{ArtifactArgs, BaseArgs, LayoutArgs, LearnArgs, PolicyArgs};
 use super::values::{Assignment, Lane, Since, duration, since, tier, variable};
 use crate::store::BoxName;
 
@@ -72,6 +73,11 @@ pub enum BoxVerb {
     Export(ExportArgs),
     /// Take a bundle into the repository: as a commit on a new branch, or into the working tree
     Apply(ApplyArgs),
+    /// Approve exactly one bundle, for a time and for one box: `create --artifact DIR --grant ID`
+    ///
+    /// Shows the report, asks, and prints the approval's id. The box that is made by it holds the
+    /// bundle's tree, and each grant of its policy for one request.
+    Approve(ApproveArgs),
     /// Remove boxes; their receipts stay in the archive
     Rm(RmArgs),
     /// Remove what crashes left, boxes past their expiry and objects that no box uses
@@ -88,6 +94,9 @@ pub struct CreateArgs {
     /// What the workspace starts from.
     #[command(flatten)]
     pub base: BaseArgs,
+    /// What it starts from by a person's approval.
+    #[command(flatten)]
+    pub artifact: ArtifactArgs,
     /// How it is laid out.
     #[command(flatten)]
     pub layout: LayoutArgs,

@@ -8,6 +8,7 @@ use h5i_policy::{Millis, Tier};
 
 use super::Output;
 use super::values::{Assignment, ProfileName, WorkspaceChoice, duration, tier, variable};
+use crate::creation::Artifact;
 use crate::workspace::BaseSpec;
 
 /// What the workspace starts from; `HEAD` where nothing is said.
@@ -42,6 +43,34 @@ impl BaseArgs {
             Self { clone: Some(path), .. } => BaseSpec::Clone(path.clone()),
             Self { base: Some(revision), .. } => BaseSpec::Revision(revision.clone()),
             _ => BaseSpec::Head,
+        }
+    }
+}
+
+/// What a person approved, and what a box is made of by that.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct ArtifactArgs {
+    /// Start from the reviewed tree of a bundle that a person approved, and from nothing else
+    #[arg(
+        long,
+        value_name = "DIR",
+        requires = "grant",
+        conflicts_with = "BaseArgs",
+        help_heading = "Approval"
+    )]
+    artifact: Option<PathBuf>,
+    /// The id that `h5i box approve` printed; it is spent, for one use of each grant of the policy
+    #[arg(long, value_name = "ID", requires = "artifact", help_heading = "Approval")]
+    grant: Option<String>,
+}
+
+impl ArtifactArgs {
+    /// What was asked for; none for a box without an approval.
+    #[must_use]
+    pub fn of(&self) -> Option<Artifact<'_>> {
+        match (&self.artifact, &self.grant) {
+            (Some(bundle), Some(approval)) => Some(Artifact { bundle, approval }),
+            _ => None,
         }
     }
 }

@@ -84,7 +84,7 @@ impl Roster {
     /// # Errors
     /// As [`LiveGrants::issue`].
     pub(super) fn issue(&self, run: u64) -> Result<Vec<(String, String)>, Failure> {
-        self.grants().map_or_else(|| Ok(Vec::new()), |grants| grants.issue(run))
+        self.grants().map_or_else(|| Ok(Vec::new()), |grants| grants.issue(run, &self.recorder))
     }
 
     /// A run is over: it holds no grant any more.

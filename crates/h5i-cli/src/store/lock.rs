@@ -44,7 +44,7 @@ impl BoxLock {
 }
 
 /// Opens the lock file at `path`, making it where it is missing.
-pub(super) fn open(path: &Path) -> Result<File, PathError> {
+pub(crate) fn open(path: &Path) -> Result<File, PathError> {
     OpenOptions::new()
         .read(true)
         .write(true)

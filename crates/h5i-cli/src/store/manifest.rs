@@ -82,6 +82,9 @@ pub struct Manifest {
     /// The bundle that the box started from, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentBundle>,
+    /// The artifact that the box was made for by a person's approval, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<ApprovedArtifact>,
     /// The host id that the box's processes have; only where root made the box.
     pub host_id: Option<HostId>,
 }
@@ -113,6 +116,18 @@ pub struct ParentBundle {
     pub id: BoxId,
     /// The digest of the bundle, `sha256:…`.
     pub bundle: String,
+}
+
+/// What a box holds by a person's approval, and on which terms it has its grants.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovedArtifact {
+    /// The digest of the bundle that was approved, `sha256:…`.
+    pub bundle: String,
+    /// The approval's id; it was spent for this box.
+    pub approval: String,
+    /// When the box's grants end, whatever they say themselves.
+    pub until: Timestamp,
 }
 
 /// How a workspace is laid out on disk.

@@ -39,6 +39,7 @@ fn manifest(box_name: &str, objects: &[&str], expires: Option<Timestamp>) -> Man
         purpose: None,
         policy_digest: h5i_policy::ResolvedPolicy::default().digest(),
         parent: None,
+        artifact: None,
         workspace: WorkspaceKind::Checkout,
         workspace_reason: "a test".into(),
         layers: Vec::new(),

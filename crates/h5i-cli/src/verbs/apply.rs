@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use git2::{ErrorCode, Oid, Repository};
 use h5i_export::{
-    Base, ByteText, Completeness, Event, LandError, Landing, Lane, Merged, Message, Verified,
+    Base, ByteText, Completeness, Event, LandError, Landing, Merged, Message, Verified,
     verify_bundle,
 };
 use serde_json::json;
@@ -18,7 +18,6 @@ use crate::failure::{Failure, Kind};
 use crate::json_bytes::JsonBytes;
 use crate::origin::{Origin, changed};
 use crate::person::{self, Consent};
-use crate::receipt_log::ReceiptLog;
 use crate::shown::Shown;
 use crate::workspace::HostRepository;
 
@@ -36,7 +35,7 @@ pub(super) fn apply(caller: &Caller, args: &ApplyArgs) -> Result<Answer, Failure
         return Err(changed(&format!("the bundle is {}, not the one named", verified.bundle)));
     }
     let origin = Origin::find(caller, &args.name, &verified)?;
-    refuse_incomplete(args, &verified)?;
+    refuse_incomplete(args.incomplete, &verified)?;
     let repository = open(&host)?;
     let onto = head(&repository)?;
     let base = origin.base(&caller.store, Some(&repository))?;
@@ -84,8 +83,9 @@ pub(super) fn apply(caller: &Caller, args: &ApplyArgs) -> Result<Answer, Failure
     }
 }
 
-fn refuse_incomplete(args: &ApplyArgs, verified: &Verified) -> Result<(), Failure> {
-    if args.incomplete || verified.index.completeness == Completeness::Complete {
+/// Refuses what a run that did not end by itself left, unless that is meant.
+pub(super) fn refuse_incomplete(meant: bool, verified: &Verified) -> Result<(), Failure> {
+    if meant || verified.index.completeness == Completeness::Complete {
         return Ok(());
     }
     let message = "a run of the box was stopped or cut off before the export, what it left may be \
@@ -129,7 +129,7 @@ fn land(
 }
 
 /// The digest and the first section of the report.
-fn show(verified: &Verified) {
+pub(super) fn show(verified: &Verified) {
     let report = String::from_utf8_lossy(&verified.report);
     let mut sections = 0;
     for line in report.lines() {
@@ -154,20 +154,13 @@ fn message(origin: &Origin, verified: &Verified) -> Message {
     }
 }
 
-/// Puts the intention on record before anything is done; of a removed box there is no log to go on.
+/// Puts the intention on record before anything is done.
 fn record(origin: &Origin, done: &Done<'_>, branch: Option<&str>) -> Result<(), Failure> {
-    let Origin::Living { stored, lock, .. } = origin else { return Ok(()) };
-    let event = Event::Apply {
+    origin.record(Event::Apply {
         bundle: done.verified.bundle,
         onto: done.onto.map(|id| id.to_string()),
         branch: branch.map(ByteText::new),
-    };
-    if lock.is_none() {
-        return crate::session::record(stored, event);
-    }
-    let log = ReceiptLog::open(stored)?;
-    log.append(Lane::Host, None, event)?;
-    log.sync()
+    })
 }
 
 /// What is answered.

@@ -10,9 +10,14 @@ use crate::creation::{Wish, create as make};
 use crate::failure::Failure;
 
 pub(super) fn create(caller: &Caller, args: &CreateArgs) -> Result<Answer, Failure> {
+    let artifact = args.artifact.of();
+    if artifact.is_some() {
+        crate::inside::refuse("create --artifact")?;
+    }
     let wish = Wish {
         name: &args.name,
         base: &args.base,
+        artifact,
         workspace: args.layout.workspace,
         policy: &args.policy,
         learn: args.learn,
@@ -31,11 +36,18 @@ pub(super) fn create(caller: &Caller, args: &CreateArgs) -> Result<Answer, Failu
         "workspace": manifest.workspace,
         "history": manifest.history,
         "home": created.seeded,
+        "artifact": manifest.artifact,
     });
     let mut answer = Answer::new(data, String::new())?;
     answer = answer.note(headline(manifest, &created.policy));
     for note in notes_of(&created.notes) {
         answer = answer.note(note);
+    }
+    if let Some(artifact) = &manifest.artifact {
+        let (bundle, until) = (&artifact.bundle, artifact.until);
+        answer = answer.note(format!(
+            "artifact {bundle}; one use of each grant, in the first run, until {until}"
+        ));
     }
     if let Some(words) = created.seeded.words() {
         let name = &manifest.name;

@@ -26,6 +26,7 @@ pub(super) fn run(caller: &Caller, args: &RunArgs) -> Result<Answer, Refusal> {
     let wish = Wish {
         name: &name,
         base: &args.base,
+        artifact: None,
         workspace: args.layout.workspace,
         policy: &args.policy,
         learn: args.learn,

@@ -1,6 +1,8 @@
 //! Grants: what a box asks of services with a credential that it never has.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod approved;
+mod approved_refusals;
 #[allow(dead_code, unused_macros, reason = "the contract's tests use the rest")]
 #[path = "../support/back_ends.rs"]
 mod back_ends;

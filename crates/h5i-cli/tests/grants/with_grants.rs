@@ -49,6 +49,21 @@ impl With {
         with
     }
 
+    /// A box `a`, and a profile `deploy` with the grant `api`; `deploy` is more of it.
+    pub(crate) fn deploying(deploy: &str) -> Self {
+        let document = |port| {
+            format!(
+                "version = 1\n[profile.asks]\n[profile.deploy]\n{deploy}\
+                 [profile.deploy.grant.api]\nhost = \"localhost\"\nport = {port}\n\
+                 secret = \"env:API_KEY\"\nheader = \"authorization: Bearer {{}}\"\n\
+                 via = \"reverse\"\nbase_url = \"API_URL\"\ntoken = \"API_TOKEN\"\n\
+                 methods = [\"GET\", \"POST\"]\npaths = [\"/**\"]\n"
+            )
+        };
+        let with = Self::of(Stand::new(), Service::new(), &document);
+        Self { named: Named::Loopback, ..with }
+    }
+
     /// h5i with the key in its environment; for a box that asks `api.test`, where that is this host.
     pub(crate) fn command(&self) -> Command {
         let mut command = match self.named {
@@ -93,13 +108,21 @@ impl With {
 
     /// What a script in the box prints; it must end with 0.
     pub(crate) fn sh(&self, script: &str) -> String {
-        let said = self.ok(&["box", "run", "a", "--", "sh", "-c", script]);
+        self.sh_in("a", script)
+    }
+
+    pub(crate) fn sh_in(&self, name: &str, script: &str) -> String {
+        let said = self.ok(&["box", "run", name, "--", "sh", "-c", script]);
         String::from_utf8(said.out).unwrap().trim_end().to_owned()
     }
 
     /// The records of these kinds.
     pub(crate) fn records(&self, kinds: &[&str]) -> Vec<Value> {
-        let log = self.stand.ok(&["box", "log", "a", "--json"]);
+        self.records_of("a", kinds)
+    }
+
+    pub(crate) fn records_of(&self, name: &str, kinds: &[&str]) -> Vec<Value> {
+        let log = self.stand.ok(&["box", "log", name, "--json"]);
         let all = log.text().lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         all.filter(|record| kinds.contains(&record["kind"].as_str().unwrap())).collect()
     }
