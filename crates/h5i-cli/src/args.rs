@@ -9,6 +9,7 @@ mod inside_verbs;
 mod making;
 mod policy_verbs;
 mod receipt_verbs;
+mod skill_verbs;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -32,6 +33,7 @@ pub use inside_verbs::{ChangedPathsArgs, HookArgs, HookShell, NoteArgs, ReportAr
 pub use making::{After, ArtifactArgs, BaseArgs, LayoutArgs, LearnArgs, PolicyArgs, RunArgs};
 pub use policy_verbs::{AcceptArgs, CheckArgs, PolicyDiffArgs, PolicyVerb, ProfileArgs, TrustArgs};
 pub use receipt_verbs::{PurgeArgs, ReceiptListArgs, ReceiptVerb, ShowArgs, VerifyArgs};
+pub use skill_verbs::{Agent, SkillInstallArgs, SkillShowArgs, SkillVerb};
 pub use values::{
     Assignment, AssignmentError, Lane, ProfileName, Since, ValueError, WorkspaceChoice,
 };
@@ -75,6 +77,9 @@ pub enum Verb {
     /// Check what was exported, and look after the receipts of removed boxes
     #[command(subcommand)]
     Receipt(ReceiptVerb),
+    /// Tell agents how to work in a box: a skill for Claude Code, a section for AGENTS.md
+    #[command(subcommand)]
+    Skill(SkillVerb),
     /// Inside a box: put a remark on the box's record, as a claim of the box
     Note(NoteArgs),
     /// Inside a box: report a command that is over, to be compared with what the host saw

@@ -53,6 +53,7 @@ pub mod running;
 mod seeded_home;
 pub mod session;
 mod shown;
+mod skill;
 mod spool;
 pub mod store;
 pub mod surroundings;

@@ -25,6 +25,7 @@ mod receipt;
 mod run;
 mod session;
 mod shell;
+mod skill;
 mod status;
 mod summary;
 mod trust;
@@ -34,7 +35,7 @@ pub(crate) use receipt::mismatch;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::args::{BoxVerb, Cli, GrantVerb, PolicyVerb, ReceiptVerb, Verb};
+use crate::args::{BoxVerb, Cli, GrantVerb, PolicyVerb, ReceiptVerb, SkillVerb, Verb};
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::store::{BoxName, Scope, StoredBox};
@@ -147,6 +148,10 @@ pub(crate) fn perform(cli: &Cli) -> Result<Answer, Refusal> {
             ReceiptVerb::Ls(_) => archive::list(&caller()?)?,
             ReceiptVerb::Show(args) => archive::show(&caller()?, args)?,
             ReceiptVerb::Purge(args) => archive::purge(&caller()?, args)?,
+        },
+        Verb::Skill(verb) => match verb {
+            SkillVerb::Install(args) => skill::install(&caller()?, args)?,
+            SkillVerb::Show(args) => skill::show(args)?,
         },
         Verb::Note(args) => note::note(args)?,
         Verb::ReportCommand(args) => note::report(args)?,

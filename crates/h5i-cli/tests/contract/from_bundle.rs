@@ -18,6 +18,8 @@ fn a_box_from_a_bundle_has_the_reviewed_tree_and_nothing_else_of_its_parent() {
     let words = ["box", "create", "b", "--from-bundle", out.to_str().unwrap(), "--json"];
     let made: CreatedBox = stand.ok(&words).data();
     assert_eq!(made.base.tree, index["tree"].as_str().unwrap());
+    // A bundle is no approval.
+    assert!(made.artifact.is_none());
     assert!(made.base.described.starts_with("bundle "), "{made:?}");
     assert_eq!(stand.sh("b", "cat a.txt new; ls"), "one and more\nmore\nnew\na.txt\nnew");
     assert_eq!(

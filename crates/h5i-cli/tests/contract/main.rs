@@ -40,6 +40,7 @@ mod refusal;
 mod sentences;
 
 mod shapes;
+mod skill;
 mod spool;
 mod stand;
 #[path = "../support/mod.rs"]

@@ -55,6 +55,16 @@ pub(crate) struct CreatedBox {
     pub(crate) workspace: String,
     pub(crate) history: Value,
     pub(crate) home: Value,
+    pub(crate) artifact: Option<Artifact>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code, reason = "parts are read only where there are approvals")]
+pub(crate) struct Artifact {
+    pub(crate) bundle: String,
+    pub(crate) approval: String,
+    pub(crate) until: String,
 }
 
 /// Text, or bytes that are none.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use crate::shapes::CreatedBox;
 use crate::with_grants::{With, ask};
 
 /// The bundle of box `a` after a script in it.
@@ -39,9 +40,13 @@ fn it_holds_the_artifact_and_one_request_bound_to_it() {
     let told = format!("approved bundle {}", bundle(&with, "out"));
     assert!(note.as_str().unwrap().starts_with(&told), "{note}");
     assert!(note.as_str().unwrap().ends_with(&format!("id {id}")), "{note}");
-    with.ok(&made("b", "out", &id));
+    let said = with.ok(&[&made("b", "out", &id)[..], &["--json"]].concat());
+    let created: CreatedBox = said.data();
     let digest = bundle(&with, "out");
     let artifact = &manifest(&with, "b")["artifact"];
+    let told = created.artifact.unwrap();
+    assert_eq!((&told.bundle, &told.approval), (&digest, &id));
+    assert_eq!(artifact["until"], told.until);
     assert_eq!((&artifact["bundle"], &artifact["approval"]), (&digest.clone().into(), &id.into()));
     // The artifact, and nothing of where it comes from.
     fs::remove_dir_all(out).unwrap();
