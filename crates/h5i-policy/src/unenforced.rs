@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::react::Reaction;
 use crate::resolved::{GrantOrigin, NetBudget, NetMode, ReadGrant, RecordOutput, ResolvedPolicy};
+use crate::secret_ref::SecretRef;
 use crate::tier::Tier;
 
 /// One field that this version can't enforce. A policy with such a field is refused at `create`,
@@ -88,6 +89,18 @@ const ROWS: &[Row] = &[
         instead: "choose --tier supervised, or a profile without grants",
     },
     Row {
+        field: "env.pass",
+        asks: |policy| {
+            let mut secrets = policy.grants.values().filter_map(|grant| match &grant.secret {
+                Some(SecretRef::Env(name)) => Some(name),
+                _ => None,
+            });
+            secrets.find(|name| policy.env.pass.contains(*name)).cloned()
+        },
+        why: "can't be had beside a grant whose secret it holds: that stays on the host",
+        instead: "leave the variable out of env.pass",
+    },
+    Row {
         field: "react.canary-read",
         asks: |policy| reaction(policy.react.canary_read),
         why: "can't be enforced by this version: it plants no credential that could be read",
@@ -170,7 +183,7 @@ mod tests {
     #[test]
     fn each_row_is_found_by_its_own_field() {
         type Change = fn(&mut ResolvedPolicy);
-        let asks: [(&str, Change); 9] = [
+        let asks: [(&str, Change); 10] = [
             ("tier = \"container\"", |p| p.tier = Tier::Container),
             ("tier = \"microvm\"", |p| p.tier = Tier::Microvm),
             ("net.mode = \"open\"", |p| p.net.mode = NetMode::Open),
@@ -186,6 +199,13 @@ mod tests {
             ("grant = a", |p| {
                 let host = HostName::new("a.example").expect("name");
                 p.grants.insert("a".into(), Grant::to(host));
+            }),
+            ("env.pass = KEY", |p| {
+                p.tier = Tier::Supervised;
+                let mut grant = Grant::to(HostName::new("a.example").expect("name"));
+                grant.secret = Some("env:KEY".parse().expect("a reference"));
+                p.grants.insert("a".into(), grant);
+                p.env.pass = ["KEY".to_owned(), "OTHER".to_owned()].into();
             }),
             ("react.canary-read = \"kill\"", |p| p.react.canary_read = Reaction::Kill),
             ("react.refused-connect = \"freeze\"", |p| {
