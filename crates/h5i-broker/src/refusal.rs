@@ -122,7 +122,7 @@ fn said(denial: Denial) -> &'static str {
         Denial::Program => "the program is not listed; `programs` in the policy says which are",
         Denial::Git => "it is not what git may do",
         Denial::Budget => "the grant's budget is spent; `h5i grant show` says how much of it",
-        Denial::Expired => "the grant has ended; a new run gets a new one",
+        Denial::Expired => "the grant has ended; a new run gets a new one, but for an approval's",
         Denial::Revoked => "the grant was revoked on the host",
         Denial::Suspended => "the box was frozen and the grant with it; a new run gets a new one",
         Denial::NoCredential => "the host has no credential to add; the host's log says why",

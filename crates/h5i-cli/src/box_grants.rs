@@ -217,15 +217,16 @@ impl LiveGrants {
             Some(terms) => terms.issue(run)?,
             None => Some(Issue::to(run)),
         };
-        let Some(issue) = issue else {
-            recorder.note(&format!("run {run} holds no grant: an earlier run had the approval"))?;
-            return Ok(self.terms.iter().map(Terms::variable).collect());
-        };
-        let mut variables = match self.broker.issue(&issue) {
-            Ok(variables) => variables,
+        let mut variables = match issue.map(|issue| self.broker.issue(&issue)) {
+            Some(Ok(variables)) => variables,
             // The others would not be given; a run without any is what was asked for.
-            Err(IssueError::Revoked { .. }) => Vec::new(),
-            Err(error) => return Err(Failure::new(Kind::Refused, &error)),
+            Some(Err(IssueError::Revoked { .. })) => Vec::new(),
+            Some(Err(error)) => return Err(Failure::new(Kind::Refused, &error)),
+            None => {
+                let why = "an earlier run had the approval";
+                recorder.note(&format!("run {run} holds no grant: {why}"))?;
+                Vec::new()
+            }
         };
         variables.extend(placeholders(&self.policy));
         let home = self.home.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -33,7 +33,7 @@ fn manifest(with: &With, name: &str) -> Value {
 
 #[test]
 fn it_holds_the_artifact_and_one_request_bound_to_it() {
-    let with = With::deploying("");
+    let with = With::deploying("reverse");
     let out = exported(&with, "out", "echo new > new; git rm -q dir/b.txt; echo left > ~/left");
     let id = approved(&with, "out", "10m");
     let note = &with.records(&["note"])[0]["text"];
@@ -76,8 +76,24 @@ fn it_holds_the_artifact_and_one_request_bound_to_it() {
 }
 
 #[test]
+fn an_unchanged_program_asks_once_for_the_artifact_too() {
+    let with = With::deploying("intercept");
+    exported(&with, "out", "echo new > new");
+    let id = approved(&with, "out", "10m");
+    with.ok(&made("b", "out", &id));
+    let port = with.service.port;
+    let ask = |path| format!("curl -s -w ' %{{http_code}}' https://api.test:{port}{path}");
+    let said = with.sh_in("b", &format!("{}; {}", ask("/v1/a"), ask("/v1/b")));
+    assert!(said.starts_with("/v1/a 200") && said.ends_with(" 429"), "{said}");
+    let said = with.sh_in("b", &ask("/v1/c"));
+    assert!(said.ends_with(" 401"), "{said}");
+    let [asked] = &with.service.asked()[..] else { panic!("one request") };
+    assert_eq!(asked.header("x-h5i-artifact"), Some(bundle(&with, "out").as_str()));
+}
+
+#[test]
 fn a_box_without_an_approval_is_as_it_was() {
-    let with = With::deploying("");
+    let with = With::deploying("reverse");
     with.ok(&["box", "create", "b", "--profile", "deploy"]);
     assert!(manifest(&with, "b").get("artifact").is_none());
     let script = format!("echo ${{H5I_ARTIFACT_DIGEST-none}}; {}", ask("/v1/a"));
@@ -89,7 +105,7 @@ fn a_box_without_an_approval_is_as_it_was() {
 
 #[test]
 fn what_is_open_when_the_approval_ends_is_cut() {
-    let with = With::deploying("");
+    let with = With::deploying("reverse");
     exported(&with, "out", "echo new > new");
     // Long enough for a slow machine to begin the stream.
     let id = approved(&with, "out", "10s");
@@ -104,7 +120,7 @@ fn what_is_open_when_the_approval_ends_is_cut() {
 
 #[test]
 fn nobody_has_the_approved_grant_hold_longer() {
-    let with = With::deploying("");
+    let with = With::deploying("reverse");
     exported(&with, "out", "echo new > new");
     let id = approved(&with, "out", "10m");
     with.ok(&made("b", "out", &id));
@@ -124,7 +140,7 @@ fn nobody_has_the_approved_grant_hold_longer() {
 
 #[test]
 fn of_many_at_once_one_gets_the_approval() {
-    let with = With::deploying("");
+    let with = With::deploying("reverse");
     exported(&with, "out", "echo new > new");
     let id = approved(&with, "out", "10m");
     let names = ["b", "c", "d", "e"];

@@ -16,7 +16,7 @@ fn refused(with: &With, bundle: &str, id: &str, code: i32, why: &str) {
 
 #[test]
 fn an_approval_is_spent_once_in_its_time_for_its_digest() {
-    let with = With::deploying("");
+    let with = With::deploying("reverse");
     exported(&with, "out", "echo new > new");
     let id = approved(&with, "out", "10m");
     exported(&with, "other", "echo newer > new");
@@ -37,7 +37,7 @@ fn an_approval_is_spent_once_in_its_time_for_its_digest() {
 
 #[test]
 fn what_was_changed_is_not_what_was_approved() {
-    let with = With::deploying("");
+    let with = With::deploying("reverse");
     let out = exported(&with, "out", "echo new > new");
     let id = approved(&with, "out", "10m");
     let original = fs::read(out.join("patch.diff")).unwrap();
@@ -65,7 +65,7 @@ fn what_was_changed_is_not_what_was_approved() {
 
 #[test]
 fn a_damaged_list_approves_nothing_and_says_so() {
-    let with = With::deploying("");
+    let with = With::deploying("reverse");
     exported(&with, "out", "echo new > new");
     let id = approved(&with, "out", "10m");
     let path = with.stand.state().join("h5i/approvals.json");
@@ -88,7 +88,7 @@ fn a_damaged_list_approves_nothing_and_says_so() {
 
 #[test]
 fn a_person_takes_an_approval_back() {
-    let with = With::deploying("");
+    let with = With::deploying("reverse");
     exported(&with, "out", "echo new > new");
     let (id, other) = (approved(&with, "out", "10m"), approved(&with, "out", "10m"));
     with.ok(&["box", "approve", "--revoke", &id]);
@@ -99,7 +99,7 @@ fn a_person_takes_an_approval_back() {
 
 #[test]
 fn a_box_that_would_hold_more_or_nothing_is_refused_before_it_costs_the_approval() {
-    let with = With::deploying("");
+    let with = With::deploying("reverse");
     exported(&with, "out", "echo new > new");
     let id = approved(&with, "out", "10m");
     let with_more = |more: &[&str]| with.h5i(&[&made("b", "out", &id)[..], more].concat());
@@ -117,7 +117,7 @@ fn a_box_that_would_hold_more_or_nothing_is_refused_before_it_costs_the_approval
 
 #[test]
 fn nothing_in_a_box_approves() {
-    let with = With::deploying("");
+    let with = With::deploying("reverse");
     exported(&with, "out", "echo new > new");
     let id = approved(&with, "out", "10m");
     let list = with.ok(&["box", "approve", "--list"]).out;

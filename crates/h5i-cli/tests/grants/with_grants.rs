@@ -49,19 +49,24 @@ impl With {
         with
     }
 
-    /// A box `a`, and a profile `deploy` with the grant `api`; `deploy` is more of it.
-    pub(crate) fn deploying(deploy: &str) -> Self {
+    /// A box `a`, and a profile `deploy` with the grant `api`.
+    pub(crate) fn deploying(via: &str) -> Self {
+        let (host, names, named) = match via {
+            "reverse" => {
+                ("localhost", "base_url = \"API_URL\"\ntoken = \"API_TOKEN\"\n", Named::Loopback)
+            }
+            _ => ("api.test", "", Named::ByHosts),
+        };
         let document = |port| {
             format!(
-                "version = 1\n[profile.asks]\n[profile.deploy]\n{deploy}\
-                 [profile.deploy.grant.api]\nhost = \"localhost\"\nport = {port}\n\
-                 secret = \"env:API_KEY\"\nheader = \"authorization: Bearer {{}}\"\n\
-                 via = \"reverse\"\nbase_url = \"API_URL\"\ntoken = \"API_TOKEN\"\n\
+                "version = 1\n[profile.asks]\n[profile.deploy.grant.api]\n\
+                 host = \"{host}\"\nport = {port}\nsecret = \"env:API_KEY\"\n\
+                 header = \"authorization: Bearer {{}}\"\nvia = \"{via}\"\n{names}\
                  methods = [\"GET\", \"POST\"]\npaths = [\"/**\"]\n"
             )
         };
         let with = Self::of(Stand::new(), Service::new(), &document);
-        Self { named: Named::Loopback, ..with }
+        Self { named, ..with }
     }
 
     /// h5i with the key in its environment; for a box that asks `api.test`, where that is this host.
