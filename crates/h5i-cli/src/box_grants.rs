@@ -4,14 +4,14 @@ mod holders;
 mod trust;
 mod watched;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use h5i_broker::{
-    Broker, HostEndpoint, HostSources, Issue, IssueError, Service, Setup, StartError,
+    Broker, HostEndpoint, HostSources, Issue, IssueError, Service, Setup, StartError, Which,
 };
 use h5i_confine::{Layout, Plan, Session, SocketSlot};
 use h5i_export::GrantChange;
@@ -217,11 +217,8 @@ impl LiveGrants {
             Some(terms) => terms.issue(run)?,
             None => Some(Issue::to(run)),
         };
-        let mut variables = match issue.map(|issue| self.broker.issue(&issue)) {
-            Some(Ok(variables)) => variables,
-            // The others would not be given; a run without any is what was asked for.
-            Some(Err(IssueError::Revoked { .. })) => Vec::new(),
-            Some(Err(error)) => return Err(Failure::new(Kind::Refused, &error)),
+        let mut variables = match issue {
+            Some(issue) => self.issue_what_holds(issue)?,
             None => {
                 let why = "an earlier run had the approval";
                 recorder.note(&format!("run {run} holds no grant: {why}"))?;
@@ -231,15 +228,35 @@ impl LiveGrants {
         variables.extend(placeholders(&self.policy));
         let home = self.home.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Home { path, owner }) = home {
-            log_in(&path, &self.policy, owner, |name| {
+            let set_up = log_in(&path, &self.policy, owner, |name| {
                 let wanted = self.policy.grants.get(name)?.variables.base_url.iter().next()?;
                 let found = variables.iter().find(|(name, _)| name == wanted);
                 found.map(|(_, url)| url.clone())
-            })?;
+            });
+            // The box may have put something odd there, which only a run of it can repair.
+            if let Err(failure) = set_up {
+                recorder.note(&format!("a runtime was not set up: {}", failure.message))?;
+                let repair = "move that away in the box, and start its session again";
+                crate::command_line::say(&format!("note     {}; {repair}", failure.message));
+            }
         }
         variables.extend(self.terms.iter().map(Terms::variable));
         variables.extend(self.trust.iter().flat_map(Trust::variables));
         Ok(variables)
+    }
+
+    /// Gives a run what was not taken back; the broker gives all that it is asked for, or nothing.
+    fn issue_what_holds(&self, mut issue: Issue) -> Result<Vec<(String, String)>, Failure> {
+        let mut left: BTreeSet<String> = self.policy.grants.keys().cloned().collect();
+        loop {
+            match self.broker.issue(&issue) {
+                Ok(variables) => return Ok(variables),
+                Err(IssueError::Revoked { name }) if left.remove(&name) => {
+                    issue.which = Which::Only(left.clone());
+                }
+                Err(error) => return Err(Failure::new(Kind::Refused, &error)),
+            }
+        }
     }
 
     /// A run is over.
@@ -259,14 +276,10 @@ impl LiveGrants {
 
     /// Takes every grant back.
     pub(crate) fn revoke_all(&self) {
-        for grant in self.names() {
+        for grant in self.policy.grants.keys() {
             // One that is revoked already needs nothing.
-            self.broker.revoke(&grant, None).ok();
+            self.broker.revoke(grant, None).ok();
         }
-    }
-
-    fn names(&self) -> std::collections::BTreeSet<String> {
-        self.broker.state().into_iter().map(|state| state.grant).collect()
     }
 
     /// Puts a change on record and in force.
@@ -283,8 +296,9 @@ impl LiveGrants {
             return Err(Failure::told(Kind::Refused, message)
                 .hint("approve the bundle again, and make another box"));
         }
-        let held = self.broker.state();
-        if !held.iter().any(|state| state.grant == *grant) {
+        // One that no run holds yet can be taken back as well.
+        let held = || self.broker.state().iter().any(|state| state.grant == *grant);
+        if matches!(wish, GrantWish::Extend { .. }) && !held() {
             return Err(Failure::told(
                 Kind::NotFound,
                 format!("no run of the box holds a grant `{grant}`"),

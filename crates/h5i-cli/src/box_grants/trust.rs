@@ -46,15 +46,19 @@ pub(crate) struct Trust {
 }
 
 impl Trust {
-    /// Makes the files, as yet with nothing but what the system trusts.
+    /// Makes the files, where they are not there.
     pub(super) fn prepare(host_dir: &Path) -> Result<Self, Failure> {
         let directory = host_dir.join("trust");
         fs::create_dir_all(&directory).map_err(PathError::at(Action::Create, &directory))?;
         let is_file = |path: &&str| fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
         let system = SYSTEM.iter().find(|path| is_file(path)).map(PathBuf::from);
         let trust = Self { directory, system };
-        trust.put(AUTHORITY, &[])?;
-        trust.put(BUNDLE, &trust.system_bundle()?)?;
+        // What is mounted has to be there; what is in it is written before anything of the box runs.
+        for name in [AUTHORITY, BUNDLE] {
+            let path = trust.directory.join(name);
+            let made = File::options().append(true).create(true).open(&path);
+            made.map_err(PathError::at(Action::Create, &path))?;
+        }
         Ok(trust)
     }
 

@@ -223,7 +223,12 @@ fn attend(stream: &UnixStream, place: &Place) -> io::Result<()> {
     let mut listening = Listening { said: reactions.said(0).len(), told: Arc::clone(&told) };
     reactions.listen(&told);
     let number = place.number(strings(&wanted.command));
-    let started = number.and_then(|number| start(place, number, &wanted, fds, &notice));
+    let started = number.and_then(|number| {
+        start(place, number, &wanted, fds, &notice).inspect_err(|_told| {
+            place.roster().ends_run(number);
+            place.roster().recorder.leave(number);
+        })
+    });
     let (number, mut run) = match started {
         Ok(started) => started,
         Err(failure) => return send(stream, &Reply::Refused(failure), &[]),
@@ -398,11 +403,7 @@ fn start(
     }
     connect(&mut command, wanted.stdio, fds).map_err(prepare("connect input and output"))?;
     command.end_notice(notice.try_clone().map_err(prepare("watch"))?);
-    let run = command.spawn().map_err(|error| {
-        place.roster().ends_run(number);
-        place.roster().recorder.leave(number);
-        spawn_failure(&error)
-    })?;
+    let run = command.spawn().map_err(|error| spawn_failure(&error))?;
     Ok((number, run))
 }
 

@@ -141,3 +141,19 @@ fn a_policy_can_freeze_a_box_whose_grant_is_misused() {
     assert!(String::from_utf8_lossy(&said.stdout).contains("went on"));
     assert_eq!(with.records(&["reaction"])[0]["reaction"], "freeze");
 }
+
+#[test]
+fn a_grant_that_is_taken_back_leaves_the_others_and_needs_no_run_that_holds_it() {
+    let second = "[profile.asks.grant.other]\nhost = \"localhost\"\nport = 1\nvia = \"reverse\"\n\
+                  base_url = \"OTHER_URL\"\ntoken = \"OTHER_TOKEN\"\nmethods = \"any\"\npaths = \"any\"\n";
+    let with = With::a_box("localhost", "reverse", &format!("{LISTED}{second}"));
+    with.ok(&["box", "start", "a"]);
+    with.stand.ok(&["grant", "revoke", "a", "other"]);
+    let both = format!("echo ${{OTHER_TOKEN:-none}}; {}", ask("/v1/a"));
+    assert_eq!(with.sh(&both), "none\n/v1/a 200");
+    // Everything is closed for runs to come as well.
+    with.stand.ok(&["box", "cut", "a"]);
+    assert_eq!(with.sh("echo ${API_TOKEN:-none}"), "none");
+    with.stand.ok(&["box", "stop", "a"]);
+    assert_eq!(with.sh(&ask("/v1/a")), "/v1/a 200");
+}

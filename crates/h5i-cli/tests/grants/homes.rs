@@ -104,3 +104,20 @@ fn a_login_on_the_host_is_the_credential_of_the_agent_in_the_box() {
     let search = format!("env; grep -rlF {} ~ /run /etc 2>/dev/null; true", &CANARY[3..]);
     assert!(!with.sh(&search).contains(&CANARY[3..]));
 }
+
+#[test]
+fn an_odd_file_in_the_home_stops_no_session() {
+    let (stand, service) = (Stand::new(), Service::new());
+    configure(&stand);
+    let with = With::of(stand, service, &|_| {
+        "version = 1\n[profile.asks]\nextends = \"agent-claude\"\n".to_owned()
+    });
+    with.sh("rm ~/.claude.json; mkdir ~/.claude.json");
+    let said = with.ok(&["box", "run", "a", "--", "rmdir", "/home/box/.claude.json"]);
+    assert!(said.err.contains(".claude.json"), "{}", said.err);
+    let notes = with.records(&["note"]);
+    assert!(notes[0]["text"].as_str().unwrap().contains("was not set up"), "{notes:?}");
+    // The twin: once it is gone, the runtime is set up again.
+    let state = with.sh("cat ~/.claude.json");
+    assert!(state.contains("hasCompletedOnboarding"), "{state}");
+}
