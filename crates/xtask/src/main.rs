@@ -29,7 +29,8 @@ usage: cargo xtask TASK
   agents           Claude Code and Codex in a box, against stand-ins for their services
   bench            h5i beside bare exec and bubblewrap, one run, medians and ratios
   bench --sizes    a box on 100, 10,000 and 100,000 files, beside worktrees, clones and bubblewrap
-  soak [N [SEED]]  kill h5i at N random moments (200) on each back end; nothing may survive
+  soak [N [SEED]]  kill h5i at N random moments (200) on each back end, where nothing may survive;
+                   run 5,000 programs in one session; try every property on 20,000 new cases
   builds [N] [python|node|rust]   real builds in a box beside outside, N pairs (5), offline
   examples         run every example as a reader would
   figures          what an export costs, beside git's own diff: time and peak memory

@@ -1,4 +1,5 @@
-//! The long soak: lives that are killed, and a session of many runs, as root and as an ordinary user.
+//! The long soak: properties on many new cases, lives that are killed, and a session of many runs,
+//! as root and as an ordinary user.
 
 use std::path::Path;
 
@@ -13,7 +14,11 @@ const LIVES: u32 = 200;
 /// Runs that share one session.
 const RUNS: u32 = 5000;
 
-/// Runs it; `words` may name the number of lives and the seed. Yields 1 when something survived.
+/// Cases of each property that does not say its number.
+const CASES: u32 = 20_000;
+
+/// Runs it; `words` may name the number of lives and the seed. Yields 1 when something survived or
+/// a property does not hold.
 pub(crate) fn run(root: &Path, words: &[String]) -> Result<u8> {
     if !needs::provide()? {
         return Ok(2);
@@ -24,10 +29,24 @@ pub(crate) fn run(root: &Path, words: &[String]) -> Result<u8> {
     variables.extend(words.get(1).map(|seed| ("H5I_SOAK_SEED", seed.clone())));
     let binaries = build(&root, &["-p", "h5i-cli", "--test", "soak"])?;
     let [binary] = binaries.as_slice() else { bail!("the soak is one binary") };
-    let mut survived = !run_binary(&root, binary, Caller::Own, &variables)?;
+    // What it prints is meant to be read.
+    variables.push(("RUST_TEST_NOCAPTURE", "1".to_owned()));
+    let mut failed = !run_binary(&root, binary, Caller::Own, &variables)?;
     if needs::is_root() {
         ensure_user()?;
-        survived |= !run_binary(&root, binary, Caller::OrdinaryUser, &variables)?;
+        failed |= !run_binary(&root, binary, Caller::OrdinaryUser, &variables)?;
     }
-    Ok(u8::from(survived))
+    Ok(u8::from(failed | !properties(&root)?))
+}
+
+/// Draws new cases for the properties of the libraries; a case that fails is printed, made small.
+fn properties(root: &Path) -> Result<bool> {
+    let mut hold = true;
+    let variables = [("PROPTEST_CASES", CASES.to_string())];
+    let mut binaries = build(root, &["--workspace", "--lib"])?;
+    binaries.extend(build(root, &["-p", "h5i-broker", "--test", "homes"])?);
+    for binary in &binaries {
+        hold &= run_binary(root, binary, Caller::Own, &variables)?;
+    }
+    Ok(hold)
 }

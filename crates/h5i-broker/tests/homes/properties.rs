@@ -229,8 +229,9 @@ proptest! {
 
     #[test]
     fn comments(
-        lines in proptest::collection::vec((any::<bool>(), 0..CREDENTIALS.len(), "[a-z0-9\"']{0,6}"), 0..12),
-        quoted in "[a-z#=: ]{0,12}",
+        lines in proptest::collection::vec((any::<bool>(), 0..CREDENTIALS.len(), "[j-m0-9\"']{0,6}"), 0..12),
+        // Of these letters no credential's name is made: `pw=a` would be one.
+        quoted in "[jklm#=: ]{0,12}",
         format in proptest::sample::select(vec![Format::Toml, Format::Yaml]),
     ) {
         let (mut text, mut expected) = (String::new(), String::new());
