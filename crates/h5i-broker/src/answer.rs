@@ -99,7 +99,7 @@ pub(crate) struct Finish {
     /// How it ended; what nobody says is that the client went.
     pub(crate) end: Option<End>,
     /// Its place among those that are under way at once.
-    pub(crate) _place: Place,
+    pub(crate) _place: [Place; 2],
 }
 
 impl Drop for Finish {

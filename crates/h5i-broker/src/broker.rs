@@ -17,7 +17,7 @@ use crate::error::{ChangeError, IssueError, StartError};
 use crate::event::EventSink;
 use crate::issue::Issue;
 use crate::ledger::{Entry, Ledger};
-use crate::served::Served;
+use crate::served::{Crowd, Served};
 use crate::setup::{Service, Setup};
 use crate::state::GrantState;
 use crate::upstream::{Connector, Trust, Upstream};
@@ -30,8 +30,8 @@ const BACKLOG: i32 = 1024;
 ///
 /// Memory is bounded for each request under way by 64 KiB of a head, 64 KiB of a body that is kept
 /// to be sent again until its answer begins, and what waits unread in TLS and HTTP/2 (128 KiB a
-/// stream); a stream that is idle holds less than 70 KiB, most of it TLS. There are at most 1,024
-/// connections and 1,024 requests under way for each grant.
+/// stream); a stream that is idle holds less than 70 KiB, most of it TLS. How many there are at once
+/// is bounded over all grants: [`Setup::at_once`].
 pub struct Broker {
     ledger: Arc<Ledger>,
     authority: Option<String>,
@@ -53,7 +53,8 @@ impl Broker {
     /// # Errors
     /// [`StartError`]; nothing is served then.
     pub fn start(setup: Setup, sink: Arc<dyn EventSink>) -> Result<Self, StartError> {
-        let Setup { grants, roots, resolver, peers, patience } = setup;
+        let Setup { grants, roots, resolver, peers, patience, at_once } = setup;
+        let crowd = Crowd::of(at_once);
         let trust = Arc::new(Trust::new(roots).map_err(StartError::Root)?);
         let intercepted = grants.iter().filter(|one| one.grant.via == Via::Intercept);
         let hosts: BTreeSet<_> = intercepted.map(|one| one.grant.host.clone()).collect();
@@ -83,8 +84,8 @@ impl Broker {
             };
             let base_url = listening.as_ref().map(|(_, address)| format!("http://{address}"));
             entries.push(Entry { name: name.clone(), grant: grant.clone(), base_url });
-            let upstream = Upstream::new(connector);
-            let mut one = Served::new(place, (name, grant), credentials, upstream, port);
+            let way = (Upstream::new(connector), port);
+            let mut one = Served::new(place, (name, grant), credentials, way, crowd.clone());
             one.stamp = stamp;
             let one = Arc::new(one);
             listeners.extend(listening.map(|(listener, _)| (Arc::clone(&one), listener)));

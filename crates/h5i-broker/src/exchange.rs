@@ -56,7 +56,7 @@ struct Admitted {
     holding: Arc<Holding>,
     program: Option<Program>,
     credential: Option<Added>,
-    place: Place,
+    place: [Place; 2],
 }
 
 /// Answers one request, by the service or by a refusal.
@@ -88,7 +88,8 @@ pub(crate) async fn refuse(
     let holder = origin.holder().await;
     engine.ledger.refused(Kind {
         grant: origin.served.name.clone(),
-        run: run.or(origin.run).or(holder.as_ref().and_then(|holder| holder.run)),
+        // Who asked, not whose token it was.
+        run: holder.as_ref().and_then(|holder| holder.run).or(origin.run).or(run),
         program: holder.map(|holder| holder.program),
         request,
         denial: refusal.denial,

@@ -13,8 +13,28 @@ use crate::refusal::REFUSED;
 use crate::token::TokenDigest;
 
 /// Headers by which a client could show a credential of its own.
-const CREDENTIALS: &[&str] =
-    &["api-key", "authorization", "cookie", "cookie2", "proxy-authorization", "x-api-key"];
+const CREDENTIALS: &[&str] = &[
+    "authorization",
+    "cookie",
+    "cookie2",
+    "dd-application-key",
+    "ocp-apim-subscription-key",
+    "proxy-authorization",
+    "x-auth-key",
+    "x-functions-key",
+    "x-honeycomb-team",
+];
+
+/// How the names of others end: `x-goog-api-key`, `private-token`. Not `-key` alone, as in
+/// `idempotency-key`.
+const CREDENTIAL_ENDS: &[&str] =
+    &["api-key", "apikey", "token", "secret", "password", "-authorization"];
+
+/// Whether a header is one of those, in any spelling: some servers take `_` for `-`.
+fn is_credential(name: &HeaderName) -> bool {
+    let name = name.as_str().replace('_', "-");
+    CREDENTIALS.contains(&name.as_str()) || CREDENTIAL_ENDS.iter().any(|end| name.ends_with(end))
+}
 
 /// Where a client may show its token, beside the header of the grant's template.
 const TOKENS: &[&str] = &["api-key", "authorization", "x-api-key"];
@@ -52,10 +72,22 @@ fn remove(headers: &mut HeaderMap, names: &[&str]) {
 /// Headers that some services and the servers before them take instead of the method or the path
 /// of the request line.
 const OVERRIDES: &[&str] = &[
+    "x-envoy-original-path",
+    "x-forwarded-method",
+    "x-forwarded-path",
+    "x-forwarded-prefix",
+    "x-forwarded-uri",
+    "x-forwarded-url",
     "x-http-method",
     "x-http-method-override",
     "x-method-override",
+    "x-original-method",
+    "x-original-path",
+    "x-original-uri",
     "x-original-url",
+    "x-override-url",
+    "x-request-uri",
+    "x-rewrite-uri",
     "x-rewrite-url",
 ];
 
@@ -76,6 +108,7 @@ pub(crate) fn presented(
         let bytes = value.as_bytes();
         if let Some(template) = template
             && template.name() == name.as_str()
+            && template.user().is_none()
         {
             let (before, after) = template.around();
             let inner = bytes.strip_prefix(before.as_bytes());
@@ -114,7 +147,9 @@ pub(crate) fn outgoing(
     headers.remove(HOST);
     remove(&mut headers, &["content-length", "expect", "host", "transfer-encoding"]);
     let Some(credential) = credential else { return Some(headers) };
-    remove(&mut headers, CREDENTIALS);
+    let shown: Vec<HeaderName> =
+        headers.keys().filter(|name| is_credential(name)).cloned().collect();
+    shown.into_iter().for_each(|name| drop(headers.remove(name)));
     // An answer that is packed could not be looked through for the secret.
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     // Nor one of which only a part comes.
@@ -228,6 +263,16 @@ mod tests {
     }
 
     #[test]
+    fn a_request_that_means_another_one_is_known_in_any_spelling() {
+        for name in ["x-http-method-override", "x_original_uri", "x-forwarded-uri"] {
+            assert!(overrides(&map(&[("accept", "a/b"), (name, "x")])), "{name}");
+        }
+        for name in ["x-forwarded-for", "x-original", "referer"] {
+            assert!(!overrides(&map(&[(name, "x")])), "{name}");
+        }
+    }
+
+    #[test]
     fn a_header_of_the_hosts_own_stands_alone_in_any_spelling() {
         let headers = map(&[("x-mark", "mine"), ("x_mark", "mine"), ("accept", "a/b")]);
         let stamp = ("x-mark".to_owned(), "the host's".to_owned());
@@ -255,6 +300,10 @@ mod tests {
             ("x_api_key", "mine"),
             ("cookie", "mine"),
             ("proxy-authorization", "mine"),
+            ("x-goog-api-key", "mine"),
+            ("private-token", "mine"),
+            ("x_auth_token", "mine"),
+            ("idempotency-key", "4"),
             ("x-auth", "mine"),
             ("x_auth", "mine"),
             ("connection", "x-hop, close"),
@@ -267,6 +316,7 @@ mod tests {
         ]);
         let sent = outgoing(headers.clone(), Some(&credential)).expect("headers");
         let wanted = map(&[
+            ("idempotency-key", "4"),
             ("accept-encoding", "identity"),
             ("accept", "a/b"),
             ("x-auth", "key=S"),

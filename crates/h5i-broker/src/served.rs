@@ -16,8 +16,20 @@ use crate::refusal::Refusal;
 use crate::target::Target;
 use crate::upstream::Upstream;
 
-/// Connections of programs to one grant, and requests under way in it, at once.
-pub(crate) const AT_ONCE: usize = 1024;
+/// Bounds what the programs of a box have open at once, over all its grants.
+#[derive(Clone)]
+pub(crate) struct Crowd {
+    connections: Arc<AtomicUsize>,
+    requests: Arc<AtomicUsize>,
+    most: usize,
+}
+
+impl Crowd {
+    /// Of so many connections, and so many requests.
+    pub(crate) fn of(most: usize) -> Self {
+        Self { connections: Arc::default(), requests: Arc::default(), most }
+    }
+}
 
 pub(crate) struct Served {
     /// Its place in the ledger.
@@ -33,7 +45,7 @@ pub(crate) struct Served {
     pub(crate) upstream: Upstream,
     /// How a request may call the service, in lower case.
     authorities: Vec<String>,
-    connections: Arc<AtomicUsize>,
+    crowd: Crowd,
     under_way: Arc<AtomicUsize>,
 }
 
@@ -73,8 +85,8 @@ impl Served {
         place: usize,
         (name, grant): (String, Grant),
         credentials: Option<Arc<dyn Credentials>>,
-        upstream: Upstream,
-        port: Option<u16>,
+        (upstream, port): (Upstream, Option<u16>),
+        crowd: Crowd,
     ) -> Self {
         let authorities = match port {
             Some(port) => vec![format!("127.0.0.1:{port}"), format!("localhost:{port}")],
@@ -92,17 +104,19 @@ impl Served {
             last: Mutex::new(None),
             upstream,
             authorities,
-            connections: Arc::default(),
+            crowd,
             under_way: Arc::default(),
         }
     }
 
     pub(crate) fn connection(&self) -> Option<Place> {
-        Place::take(&self.connections, AT_ONCE)
+        Place::take(&self.crowd.connections, self.crowd.most)
     }
 
-    pub(crate) fn begin(&self) -> Option<Place> {
-        Place::take(&self.under_way, AT_ONCE)
+    /// A place for a request, among all of them and in this grant.
+    pub(crate) fn begin(&self) -> Option<[Place; 2]> {
+        let place = Place::take(&self.crowd.requests, self.crowd.most)?;
+        Some([place, Place::take(&self.under_way, usize::MAX)?])
     }
 
     /// Whether nothing is under way.

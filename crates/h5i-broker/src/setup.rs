@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5i_policy::{Grant, Via};
+use rustix::process::{Resource, getrlimit};
 
 use crate::credential::Credentials;
 use crate::peers::{NoPeers, Peers};
@@ -24,6 +25,24 @@ pub struct Setup {
     pub peers: Arc<dyn Peers>,
     /// How long it waits for others.
     pub patience: Patience,
+    /// Connections of programs at once, and requests under way at once, over all grants. What does
+    /// not fit is refused with the status 503, and may be tried again.
+    ///
+    /// 1,024; where the process may have fewer than 8,448 open files, an eighth of those that it may
+    /// have beyond 256, so that all of the box's connections and their requests take a quarter. At
+    /// least 16.
+    pub at_once: usize,
+}
+
+/// Connections, and requests, at once where the limit of open files allows them.
+const AT_ONCE: usize = 1024;
+/// Descriptors that are left to the rest of the caller's process.
+const LEFT: u64 = 256;
+
+/// What the limit of open files allows.
+fn fit(open_files: u64) -> usize {
+    let fit = open_files.saturating_sub(LEFT) / 8;
+    usize::try_from(fit).unwrap_or(AT_ONCE).clamp(16, AT_ONCE)
 }
 
 impl Setup {
@@ -37,6 +56,7 @@ impl Setup {
             resolver: Arc::new(HostResolver),
             peers: Arc::new(NoPeers),
             patience: Patience::default(),
+            at_once: fit(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)),
         }
     }
 }
@@ -47,6 +67,7 @@ impl fmt::Debug for Setup {
             .field("grants", &self.grants)
             .field("roots", &self.roots)
             .field("patience", &self.patience)
+            .field("at_once", &self.at_once)
             .finish_non_exhaustive()
     }
 }
@@ -151,6 +172,20 @@ impl Default for Patience {
             answer: seconds(600),
             stream: seconds(600),
             keep: seconds(90),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fit;
+
+    #[test]
+    fn few_open_files_leave_room_for_others() {
+        for (open_files, at_once) in
+            [(0, 16), (1024, 96), (4096, 480), (8448, 1024), (1 << 20, 1024), (u64::MAX, 1024)]
+        {
+            assert_eq!(fit(open_files), at_once, "{open_files}");
         }
     }
 }

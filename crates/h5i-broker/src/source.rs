@@ -160,9 +160,20 @@ impl SourceCredentials {
             return Err(CredentialError::NoHeaderValue { source_name: self.reference.to_string() });
         }
         let (before, after) = header.around();
-        let value = [before.as_bytes(), secret.expose(), after.as_bytes()].concat();
         let mut secrets = vec![secret.clone()];
-        secrets.extend(basic_password(before, secret));
+        let value = match header.user() {
+            Some(user) => {
+                let pair = Secret::new([user.as_bytes(), b":", secret.expose()].concat());
+                let pair = Secret::new(BASE64.encode(pair.expose()).into_bytes());
+                let value = [before.as_bytes(), pair.expose(), after.as_bytes()].concat();
+                secrets.push(pair);
+                value
+            }
+            None => {
+                secrets.extend(basic_password(before, secret));
+                [before.as_bytes(), secret.expose(), after.as_bytes()].concat()
+            }
+        };
         let headers = vec![(header.name().to_owned(), Secret::new(value))];
         Ok(Credential { headers, append: Vec::new(), secrets, until: None })
     }

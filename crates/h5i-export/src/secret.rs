@@ -5,6 +5,8 @@
 
 mod stream;
 
+use std::sync::LazyLock;
+
 pub use stream::Redactor;
 
 /// One known shape.
@@ -65,7 +67,70 @@ const SHAPES: &[Shape] = &[
     shape("mail key", b"SG.", dotted, 50),
     shape("signed web token", b"eyJhbGciOi", dotted, 60),
     shape("age secret key", b"AGE-SECRET-KEY-1", upper, 50),
+    shape("model API key", b"sk-or-v1-", word, 40),
+    shape("model API key", b"sk-svcacct-", dashed, 24),
+    shape("model API key", b"sk-admin-", dashed, 24),
+    shape("model API key", b"gsk_", word, 40),
+    shape("model API key", b"xai-", word, 60),
+    shape("model API key", b"pplx-", word, 40),
+    shape("model API key", b"nvapi-", dashed, 40),
+    shape("model API key", b"csk-", word, 40),
+    shape("model API key", b"r8_", word, 30),
+    shape("model API key", b"lsv2_pt_", word, 32),
+    shape("model API key", b"lsv2_sk_", word, 32),
+    shape("database key", b"pcsk_", word, 40),
+    shape("cloud access token", b"ya29.", dashed, 30),
+    shape("OAuth client secret", b"GOCSPX-", dashed, 24),
+    shape("cloud access token", b"dop_v1_", word, 60),
+    shape("cloud access token", b"doo_v1_", word, 60),
+    shape("cloud access token", b"dor_v1_", word, 60),
+    shape("secret manager token", b"dp.pt.", word, 40),
+    shape("secret manager token", b"dp.st.", dotted, 40),
+    shape("secret manager token", b"hvs.", dashed, 24),
+    shape("secret manager token", b"hvb.", dashed, 24),
+    shape("secret manager token", b"hvr.", dashed, 24),
+    shape("network key", b"tskey-", dashed, 20),
+    shape("code host token", b"glrt-", dashed, 20),
+    shape("code host token", b"gldt-", dashed, 20),
+    shape("code host token", b"glcbt-", dashed, 20),
+    shape("code host token", b"glptt-", dashed, 20),
+    shape("code host token", b"ATATT3", dashed, 60),
+    shape("code host token", b"ATBB", word, 32),
+    shape("image registry token", b"dckr_pat_", dashed, 20),
+    shape("image registry token", b"dckr_oat_", dashed, 20),
+    shape("package token", b"rubygems_", word, 48),
+    shape("database key", b"sbp_", word, 40),
+    shape("database key", b"sb_secret_", dashed, 20),
+    shape("database key", b"pscale_tkn_", dashed, 32),
+    shape("database key", b"pscale_pw_", dashed, 32),
+    shape("monitoring key", b"glsa_", word, 40),
+    shape("monitoring key", b"glc_", word, 40),
+    shape("monitoring key", b"NRAK-", upper, 27),
+    shape("monitoring key", b"sntrys_", dashed, 40),
+    shape("monitoring key", b"sntryu_", word, 60),
+    shape("issue tracker key", b"lin_api_", word, 40),
+    shape("issue tracker key", b"ntn_", word, 40),
+    shape("design tool token", b"figd_", dashed, 40),
+    shape("API client key", b"PMAK-", dashed, 50),
+    shape("shop token", b"shpat_", word, 32),
+    shape("shop token", b"shpss_", word, 32),
+    shape("payment key", b"whsec_", word, 32),
+    shape("chat token", b"xoxc-", dashed, 20),
+    shape("chat token", b"xoxd-", dashed, 20),
+    shape("chat token", b"xoxe.", dotted, 20),
+    shape("cloud access token", b"pul-", word, 40),
 ];
+
+/// The shapes by the first byte of their prefixes.
+static BY_FIRST: LazyLock<[Vec<&Shape>; 256]> = LazyLock::new(|| {
+    let mut all = [const { Vec::new() }; 256];
+    for shape in SHAPES {
+        if let Some(first) = shape.prefix.first() {
+            all[usize::from(*first)].push(shape);
+        }
+    }
+    all
+});
 
 const KEY_BEGIN: &[u8] = b"-----BEGIN ";
 const KEY_END: &[u8] = b"-----";
@@ -140,11 +205,9 @@ struct Hit {
 /// The secret that begins at `start`.
 fn secret_at(content: &[u8], start: usize) -> Option<Hit> {
     let rest = &content[start..];
-    // A cheap first look: no shape begins with another byte.
-    if !matches!(
-        rest.first(),
-        Some(b'A' | b'g' | b's' | b'r' | b'h' | b'x' | b'n' | b'p' | b'S' | b'e' | b'-')
-    ) {
+    let shapes = &BY_FIRST[usize::from(*rest.first()?)];
+    // A cheap first look: most bytes begin nothing.
+    if shapes.is_empty() && rest[0] != KEY_BEGIN[0] {
         return None;
     }
     if let Some(after) = rest.strip_prefix(KEY_BEGIN) {
@@ -166,7 +229,7 @@ fn secret_at(content: &[u8], start: usize) -> Option<Hit> {
     if before(1).is_some_and(word) && before(2) != Some(b'\\') {
         return None;
     }
-    SHAPES.iter().find_map(|shape| {
+    shapes.iter().find_map(|shape| {
         let tail = rest.strip_prefix(shape.prefix)?;
         let length = tail.iter().take_while(|&&byte| (shape.alphabet)(byte)).count();
         (length >= shape.least).then(|| Hit {

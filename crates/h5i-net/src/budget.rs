@@ -52,10 +52,11 @@ const AT_ONCE: usize = 8192;
 const LEFT: u64 = 256;
 
 impl Spending {
-    /// `open_files` is how many descriptors the process may have. A flow needs two, and two more
+    /// `open_files` is how many descriptors the process may have, of which flows get half: a broker
+    /// and a record of programs stand beside this in many processes. A flow needs two, and two more
     /// while bytes of it are under way.
     pub(crate) fn new(budgets: Budgets, open_files: u64, now: Instant) -> Self {
-        let fit = usize::try_from(open_files.saturating_sub(LEFT) / 4).unwrap_or(AT_ONCE);
+        let fit = usize::try_from(open_files.saturating_sub(LEFT) / 8).unwrap_or(AT_ONCE);
         let asked = budgets.connections_at_once.map_or(AT_ONCE, |n| n as usize);
         Self {
             budgets,
@@ -126,7 +127,7 @@ mod tests {
         let at_once = Budgets { connections_at_once: Some(5), ..Budgets::default() };
         assert_eq!(take(at_once, 4).0, [Ok(()); 3]);
         assert_eq!(take(at_once, 5).0, [Err(Refusal::AtOnce(spent(5, 5))); 3]);
-        assert_eq!(take(Budgets::default(), 960).0, [Err(Refusal::AtOnce(spent(960, 960))); 3]);
+        assert_eq!(take(Budgets::default(), 480).0, [Err(Refusal::AtOnce(spent(480, 480))); 3]);
         let mut bytes = Spending::new(Budgets { bytes: Some(10), ..Budgets::default() }, 4096, now);
         assert_eq!(bytes.carried(9), Ok(()));
         assert_eq!(bytes.connection(0, now), Ok(()));

@@ -5,15 +5,18 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A header with one place for the secret: `authorization: Bearer {}`.
+/// A header with one place for the secret: `authorization: Bearer {}`, or
+/// `authorization: Basic {basic:USER}` where the service wants a user's name and the secret as its
+/// password, in Base64 (RFC 7617), as git hosts do.
 ///
-/// The name is a token in lower case, the value is printable ASCII with exactly one `{}`. RFC 9110,
+/// The name is a token in lower case, the value is printable ASCII with exactly one place. RFC 9110,
 /// section 5.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HeaderTemplate {
     name: String,
     before: String,
+    user: Option<String>,
     after: String,
 }
 
@@ -33,8 +36,11 @@ pub enum HeaderTemplateError {
     #[error("this header belongs to the connection and can't carry a credential")]
     ConnectionHeader,
     /// There is no `{}` or more than one.
-    #[error("the header's value needs exactly one {{}}, the place of the secret")]
+    #[error("the header's value needs exactly one {{}} or {{basic:USER}}, the place of the secret")]
     NoPlace,
+    /// The user's name in `{basic:USER}` has a colon.
+    #[error("the user's name in {{basic:USER}} can't have a colon, where the password begins")]
+    BadUser,
     /// The value has a control character or one outside ASCII.
     #[error("the header's value must be printable ASCII")]
     BadValue,
@@ -61,7 +67,14 @@ impl HeaderTemplate {
         &self.name
     }
 
-    /// What stands before and after the secret in the header's value.
+    /// The user whose password the secret is, where both go into the header together: in Base64,
+    /// with a colon between them.
+    #[must_use]
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
+    /// What stands before and after the place in the header's value.
     #[must_use]
     pub fn around(&self) -> (&str, &str) {
         (&self.before, &self.after)
@@ -84,18 +97,37 @@ impl FromStr for HeaderTemplate {
         if !value.bytes().all(|b| (b' '..=b'~').contains(&b)) {
             return Err(HeaderTemplateError::BadValue);
         }
-        match value.split_once("{}") {
-            Some((before, after)) if !after.contains("{}") => {
-                Ok(Self { name, before: before.to_owned(), after: after.to_owned() })
-            }
-            _ => Err(HeaderTemplateError::NoPlace),
+        let (before, user, after) = place(value).ok_or(HeaderTemplateError::NoPlace)?;
+        if place(after).is_some() {
+            return Err(HeaderTemplateError::NoPlace);
         }
+        if user.is_some_and(|user| user.contains(':')) {
+            return Err(HeaderTemplateError::BadUser);
+        }
+        let (before, after) = (before.to_owned(), after.to_owned());
+        Ok(Self { name, before, user: user.map(str::to_owned), after })
     }
+}
+
+/// The first place of a value: what stands before it, whose password goes there, and what follows.
+fn place(value: &str) -> Option<(&str, Option<&str>, &str)> {
+    value.match_indices('{').find_map(|(at, _)| {
+        let (inside, after) = value[at + 1..].split_once('}')?;
+        match inside.strip_prefix("basic:") {
+            None if inside.is_empty() => Some((&value[..at], None, after)),
+            None => None,
+            Some(user) => Some((&value[..at], Some(user), after)),
+        }
+    })
 }
 
 impl fmt::Display for HeaderTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}{{}}{}", self.name, self.before, self.after)
+        write!(f, "{}: {}", self.name, self.before)?;
+        match &self.user {
+            Some(user) => write!(f, "{{basic:{user}}}{}", self.after),
+            None => write!(f, "{{}}{}", self.after),
+        }
     }
 }
 
@@ -122,6 +154,12 @@ mod tests {
             ("Authorization:Bearer {}", "authorization: Bearer {}"),
             ("x-api-key: {}", "x-api-key: {}"),
             ("x-auth:  token={}; v=1 ", "x-auth: token={}; v=1"),
+            ("x-auth: {{}", "x-auth: {{}"),
+            ("Authorization: Basic {basic:}", "authorization: Basic {basic:}"),
+            (
+                "Authorization: Basic {basic:x-access-token}",
+                "authorization: Basic {basic:x-access-token}",
+            ),
         ] {
             let template: HeaderTemplate = written.parse().expect(written);
             assert_eq!(template.to_string(), canonical);
@@ -144,6 +182,12 @@ mod tests {
             ("content-length: {}", E::ConnectionHeader),
             ("x: token", E::NoPlace),
             ("x: {}{}", E::NoPlace),
+            ("x: {basic:a}{}", E::NoPlace),
+            ("x: {}{basic:a}", E::NoPlace),
+            ("x: {basic}", E::NoPlace),
+            ("x: {secret}", E::NoPlace),
+            ("x: {basic:a", E::NoPlace),
+            ("x: {basic:a:b}", E::BadUser),
         ] {
             assert_eq!(text.parse::<HeaderTemplate>(), Err(error), "{text:?}");
         }

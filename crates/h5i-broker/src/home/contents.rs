@@ -59,11 +59,67 @@ const SHAPES: &[Shape] = &[
     shape_of("SG.", dotted, 30),
     shape_of("eyJ", dotted, 30),
     shape_of("AGE-SECRET-KEY-1", upper, 30),
+    shape_of("sk-or-v1-", alphanumeric, 20),
+    shape_of("sk-svcacct-", dashed, 12),
+    shape_of("sk-admin-", dashed, 12),
+    shape_of("gsk_", alphanumeric, 20),
+    shape_of("xai-", alphanumeric, 20),
+    shape_of("pplx-", alphanumeric, 20),
+    shape_of("nvapi-", dashed, 20),
+    shape_of("csk-", alphanumeric, 20),
+    shape_of("r8_", alphanumeric, 20),
+    shape_of("lsv2_pt_", word, 16),
+    shape_of("lsv2_sk_", word, 16),
+    shape_of("pcsk_", word, 20),
+    shape_of("ya29.", dashed, 16),
+    shape_of("GOCSPX-", dashed, 16),
+    shape_of("dop_v1_", alphanumeric, 32),
+    shape_of("doo_v1_", alphanumeric, 32),
+    shape_of("dor_v1_", alphanumeric, 32),
+    shape_of("dp.pt.", alphanumeric, 20),
+    shape_of("dp.st.", dotted, 20),
+    shape_of("hvs.", dashed, 20),
+    shape_of("hvb.", dashed, 20),
+    shape_of("hvr.", dashed, 20),
+    shape_of("tskey-", dashed, 12),
+    shape_of("glrt-", dashed, 12),
+    shape_of("gldt-", dashed, 12),
+    shape_of("glcbt-", dashed, 12),
+    shape_of("glptt-", dashed, 12),
+    shape_of("ATATT3", dashed, 20),
+    shape_of("ATBB", alphanumeric, 24),
+    shape_of("dckr_pat_", dashed, 16),
+    shape_of("dckr_oat_", dashed, 16),
+    shape_of("rubygems_", alphanumeric, 32),
+    shape_of("sbp_", alphanumeric, 32),
+    shape_of("sb_secret_", dashed, 16),
+    shape_of("pscale_tkn_", dashed, 16),
+    shape_of("pscale_pw_", dashed, 16),
+    shape_of("glsa_", word, 20),
+    shape_of("glc_", alphanumeric, 30),
+    shape_of("NRAK-", upper, 20),
+    shape_of("sntrys_", dashed, 20),
+    shape_of("sntryu_", alphanumeric, 32),
+    shape_of("lin_api_", alphanumeric, 20),
+    shape_of("ntn_", alphanumeric, 30),
+    shape_of("figd_", dashed, 20),
+    shape_of("PMAK-", dashed, 20),
+    shape_of("shpat_", alphanumeric, 20),
+    shape_of("shpss_", alphanumeric, 20),
+    shape_of("whsec_", alphanumeric, 20),
+    shape_of("xoxc-", dashed, 10),
+    shape_of("xoxd-", dashed, 10),
+    shape_of("xoxe.", dotted, 10),
+    shape_of("pul-", alphanumeric, 30),
+    shape_of("sk_test_", word, 12),
+    shape_of("rk_test_", word, 12),
 ];
 
 const KNOWN: &str = "a credential of a known shape";
 const PRIVATE_KEY: &str = "a private key";
 const URL: &str = "a password in a URL";
+const URL_USER: &str = "a user in a URL that is as long as a token";
+const PROXY: &str = "a password before an address";
 const ASSIGNED: &str = "a credential inside of a value";
 const RANDOM: &str = "looks random under a suspicious name";
 
@@ -100,13 +156,42 @@ pub(super) fn shape(text: &str) -> Option<&'static str> {
     if key {
         return Some(PRIVATE_KEY);
     }
-    let url = text.match_indices("://").any(|(at, mark)| {
-        let rest = &text[at + mark.len()..];
-        let authority = rest.split(|c: char| "/?#\"'<>".contains(c) || c.is_whitespace()).next();
-        let user = authority.and_then(|authority| authority.rsplit_once('@'));
-        user.and_then(|(user, _)| user.split_once(':')).is_some_and(|(_, pass)| !pass.is_empty())
-    });
-    url.then_some(URL)
+    in_url(text).or_else(|| before_address(text).then_some(PROXY))
+}
+
+/// What ends the part of a URL that says whom to ask.
+fn ends_authority(c: char) -> bool {
+    "/?#\"'<>".contains(c) || c.is_whitespace()
+}
+
+/// A credential in a URL: a password, or a user that is as long as a token, as `https://TOKEN@host`.
+fn in_url(text: &str) -> Option<&'static str> {
+    text.match_indices("://").find_map(|(at, mark)| {
+        let authority = text[at + mark.len()..].split(ends_authority).next()?;
+        let (user, _) = authority.rsplit_once('@')?;
+        match user.split_once(':') {
+            Some((_, password)) => (!password.is_empty() && !is_reference(password)).then_some(URL),
+            None => (user.len() >= TOKEN_USER && !is_reference(user)).then_some(URL_USER),
+        }
+    })
+}
+
+/// The shortest user of a URL that is taken for a token.
+const TOKEN_USER: usize = 16;
+
+/// `user:password@host:port`, as proxies are written without a scheme.
+fn before_address(text: &str) -> bool {
+    text.match_indices('@').any(|(at, _)| {
+        let begins = |c: char| ends_authority(c) || "=,;@".contains(c);
+        let before = text[..at].rsplit(begins).next().unwrap_or_default();
+        let address = text[at + 1..].split(ends_authority).next().unwrap_or_default();
+        let port = address.rsplit_once(':').is_some_and(|(host, port)| {
+            !host.is_empty() && !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
+        });
+        let password = before.split_once(':');
+        port && password
+            .is_some_and(|(user, pass)| !user.is_empty() && !pass.is_empty() && !is_reference(pass))
+    })
 }
 
 /// Whether a text assigns something to a name that credentials have: `--token=x`, `API_KEY: x`,
@@ -128,6 +213,14 @@ pub(super) fn assigned(text: &str) -> Vec<&str> {
             values.push(first_word(value));
         }
     }
+    // `-u user:password`, as in curl.
+    for option in ["-u ", "--user ", "--proxy-user "] {
+        for (at, option) in text.match_indices(option) {
+            let inside = text[..at].chars().next_back().is_some_and(|c| !c.is_whitespace());
+            let pair = first_word(beginning(&text[at + option.len()..]).trim_start_matches(QUOTES));
+            values.extend(password_of(pair).filter(|_| !inside));
+        }
+    }
     for scheme in ["Bearer ", "bearer ", "Basic "] {
         for (at, scheme) in text.match_indices(scheme) {
             let inside = text[..at].chars().next_back().is_some_and(char::is_alphanumeric);
@@ -138,6 +231,13 @@ pub(super) fn assigned(text: &str) -> Vec<&str> {
         }
     }
     values
+}
+
+/// The password of `user:password`. Numbers are those of a user and a group.
+pub(super) fn password_of(pair: &str) -> Option<&str> {
+    let (user, password) = pair.split_once(':')?;
+    let number = user.bytes().all(|byte| byte.is_ascii_digit());
+    (!number && !password.is_empty()).then_some(password)
 }
 
 /// As much of a text as says what it begins with.
@@ -211,6 +311,11 @@ mod tests {
             format!("-----BEGIN OPENSSH {}-----", "PRIVATE KEY"),
             "https://user:hunter2@example.com/x".to_owned(),
             "git+ssh://:hunter2@example.com".to_owned(),
+            format!("https://{x}@example.com/x.git"),
+            "proxy=user:hunter2@proxy.example.com:8080".to_owned(),
+            format!("gsk_{x}"),
+            format!("hvs.{x}"),
+            format!("sk-or-v1-{x}"),
         ] {
             assert!(shape(&text).is_some(), "{text}");
         }
@@ -222,6 +327,12 @@ mod tests {
             "task-management-is-a-word",
             "npm_config_registry_and_more",
             "https://user@example.com:8080/x",
+            "https://user:$PASSWORD@example.com",
+            "https://${A_RATHER_LONG_NAME}@example.com",
+            "git@example.com:me/x.git",
+            "npm:@scope/name@1:2",
+            "mailto:me@example.com",
+            "workspace:name@1.2.3",
             "https://example.com/a:b@c",
             "-----BEGIN CERTIFICATE-----",
             "ghp_short",
@@ -244,6 +355,8 @@ mod tests {
             "\\\"token\\\":\\\"abc\\\"",
             "password: 1234",
             "a=b;secret=c",
+            "curl -u me:abc x",
+            "curl --user 'me:abc' x",
         ] {
             assert!(assigns(text), "{text}");
         }
@@ -261,6 +374,10 @@ mod tests {
             "http://a:80",
             "key=value",
             "gh auth:*",
+            "docker run -u 1000:1000 x",
+            "sudo -u me make:all",
+            "curl -u me:$PASSWORD x",
+            "curl -u me x",
         ] {
             assert!(!assigns(text), "{text}");
         }

@@ -121,10 +121,22 @@ fn by_sibling(items: &[Item], index: usize, named: &[&str]) -> Option<&'static s
         Some(_) => named.iter().find_map(|name| by_name(name, &item.value)),
         // The option goes with its value: alone it would take the next one.
         None => {
-            let before = index.checked_sub(1).and_then(|before| option(&items[before].value));
-            option(&item.value).or(before)
+            let pair =
+                |at: usize| user_and_password(&items.get(at)?.value, &items.get(at + 1)?.value);
+            let before = |before: usize| option(&items[before].value).or_else(|| pair(before));
+            option(&item.value)
+                .or_else(|| pair(index))
+                .or_else(|| index.checked_sub(1).and_then(before))
         }
     }
+}
+
+/// Why what follows an option is a user's name with a password: `-u`, then `name:password`.
+fn user_and_password(option: &Value, value: &Value) -> Option<&'static str> {
+    let (Value::Text(option), Value::Text(value)) = (option, value) else { return None };
+    let takes = matches!(option.as_str(), "-u" | "--user" | "--proxy-user" | "-U");
+    let password = contents::password_of(value);
+    (takes && password.is_some_and(contents::is_value)).then_some("a password after a user's name")
 }
 
 /// Why a text is an option that takes a credential.

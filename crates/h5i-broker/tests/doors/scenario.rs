@@ -51,6 +51,7 @@ pub(crate) const ALL: &[(&str, &str, fn())] = &[
     ("G9", "who is refused while it sends reads why", carried::refused_early),
     ("G9", "a client that waits to be told to go on is told", carried::expect),
     ("G9", "1,000 idle streams", many::idle),
+    ("G9", "what is open at once is bounded over all grants", many::bounded),
     ("G9", "connections that are opened and closed take no more than their places", many::fleeting),
     ("G9", "a client that dribbles is closed", many::slow),
     (

@@ -163,6 +163,7 @@ pub(crate) struct Make {
     pub(crate) patience: Patience,
     pub(crate) key: Key,
     pub(crate) trusted: bool,
+    pub(crate) at_once: usize,
 }
 
 pub(crate) struct World {
@@ -196,6 +197,7 @@ impl World {
             patience: Patience::default(),
             key: Key::Fixed,
             trusted: true,
+            at_once: 1024,
         };
         make.grant.variables.base_url = ["BASE".to_owned()].into();
         make.grant.variables.token = ["TOKEN".to_owned()].into();
@@ -218,6 +220,7 @@ impl World {
             Ok(vec![Server::ip()])
         });
         setup.patience = make.patience;
+        setup.at_once = make.at_once;
         let (log, peers) = (Arc::new(Log::default()), Arc::new(Said::default()));
         setup.peers = Arc::clone(&peers) as Arc<dyn Peers>;
         let broker = Broker::start(setup, Arc::clone(&log) as Arc<dyn EventSink>).unwrap();

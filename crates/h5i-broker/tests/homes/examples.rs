@@ -23,6 +23,9 @@ fn json() {
   "oauthAccount": {"accountUuid": "canary", "deep": {"x": ["canary"]}},
   "hooks": [{"command": "curl -H 'Authorization: Bearer canary-01'"}],
   "args": ["--verbose", "--token", "canary", "--name", "x"],
+  "curl": ["-u", "me:canary", "-u", "1000:1000", "--proxy-user", "me:$PASSWORD"],
+  "remote": "https://canary0123456789abcdef@example.com/x.git",
+  "proxy": "me:canary@proxy.example.com:3128",
   "variables": [{"name": "DB_PASSWORD", "value": "canary"}, {"name": "PORT", "value": "80"}],
   "sk-ant-canary-0123456789": true,
   "nested": "{\"refreshToken\":\"canary\"}",
@@ -43,6 +46,7 @@ fn json() {
   "list": [{"a": {"b": [{"user": "me"}]}}],
   "hooks": [{}],
   "args": ["--verbose", "--name", "x"],
+  "curl": ["-u", "1000:1000", "--proxy-user", "me:$PASSWORD"],
   "variables": [{"name": "DB_PASSWORD"}, {"name": "PORT", "value": "80"}],
   "hasToken": true,
   "token": "",
@@ -51,7 +55,7 @@ fn json() {
 }"#
         .replace(r#", "MAX_TOKENS": "4096""#, "")
     );
-    assert_eq!(removed, 15);
+    assert_eq!(removed, 19);
     let places: Vec<String> = strip(Format::Json, text.as_bytes())
         .expect("JSON")
         .removed

@@ -57,6 +57,37 @@ pub(crate) fn idle() {
     world.server.wait_open(0, Duration::from_secs(10));
 }
 
+/// The bound is on all grants together: who asks by one leaves no more for the others.
+pub(crate) fn bounded() {
+    let world = World::with(|make| make.at_once = 4);
+    world.server.events.send(1).unwrap();
+    let stream = |way| {
+        let mut connection = world.connect(way);
+        connection.send(world.text(way, "GET /events", ""));
+        assert_eq!(connection.head().unwrap().status, 200);
+        connection.chunk().unwrap();
+        connection
+    };
+    let mut open: Vec<Connection> =
+        [Way::Reverse, Way::Intercept, Way::Reverse, Way::Intercept].map(stream).into();
+    assert_eq!(Connection::plain(world.port).answer().unwrap().refused(), Some("at-once"));
+    assert!(world.raw(Way::Intercept, "").is_none());
+    // A place that one leaves is the next one's, by whichever grant.
+    drop(open.remove(1));
+    let end = Instant::now() + Duration::from_secs(10);
+    loop {
+        let answer = world.ask(Way::Reverse, "GET /ok", "");
+        if answer.refused() != Some("at-once") {
+            break assert_eq!(answer.text(), "ok");
+        }
+        assert!(Instant::now() < end, "the place is still taken");
+    }
+    world.server.events.send(2).unwrap();
+    for stream in &mut open {
+        stream.chunk().unwrap();
+    }
+}
+
 /// Who opens and closes connections has no more asked than there are places.
 pub(crate) fn fleeting() {
     let world = World::new();
