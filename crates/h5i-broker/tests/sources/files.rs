@@ -113,6 +113,19 @@ fn a_value_that_could_split_a_message_is_refused_by_name() {
 }
 
 #[test]
+fn a_secret_can_be_a_users_password() {
+    let home = Home::new();
+    let secret = file(&home.put("token", "hunter2\n"));
+    let template = "authorization: Basic {basic:x-access-token}";
+    let found =
+        home.grant("api.example.com", &secret, Some(template)).current().expect("a credential");
+    assert_eq!(headers(&found), ["authorization: Basic eC1hY2Nlc3MtdG9rZW46aHVudGVyMg=="]);
+    // Neither the secret nor what it is a part of is to be in an answer.
+    let secrets: Vec<&[u8]> = found.secrets.iter().map(|secret| secret.expose()).collect();
+    assert_eq!(secrets, [&b"hunter2"[..], b"eC1hY2Nlc3MtdG9rZW46aHVudGVyMg=="]);
+}
+
+#[test]
 fn the_same_value_gives_the_same_credential_and_a_changed_file_another_one() {
     let home = Home::new();
     let path = home.put("token", "first");
