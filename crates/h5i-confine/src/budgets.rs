@@ -23,11 +23,24 @@ const ACCOUNTING: Duration = Duration::from_millis(250);
 /// How long what a run that has ended left may take to die, before the whole session is ended.
 const TREE: Duration = Duration::from_millis(800);
 
+/// How long what still runs has to end before the session is looked at again.
+const ENDING: Duration = Duration::from_millis(250);
+
+/// When the session is over, and how long that is after its start.
+#[derive(Debug)]
+struct SessionClock {
+    started: Instant,
+    allowed: Duration,
+    next: Instant,
+    told: bool,
+}
+
 /// What the session's thread counts.
 #[derive(Debug)]
 pub(crate) struct Budgets {
     pub(crate) limits: Limits,
     next_cpu: Instant,
+    session: Option<SessionClock>,
     memory: Option<MemoryMeter>,
     disk: Option<DiskMeter>,
 }
@@ -51,14 +64,15 @@ impl Budgets {
             }
             None => None,
         };
+        let session = limits.session.and_then(|allowed| SessionClock::new(allowed.duration()));
         let memory = limits.memory.map(|all| MemoryMeter::new(all.count(), scratch, cgroup));
-        Ok(Self { limits, next_cpu: Instant::now() + ACCOUNTING, memory, disk })
+        Ok(Self { limits, next_cpu: Instant::now() + ACCOUNTING, session, memory, disk })
     }
 
     /// For a box that was not made.
     pub(crate) fn none() -> Self {
-        let (memory, disk) = (None, None);
-        Self { limits: Limits::default(), next_cpu: Instant::now(), memory, disk }
+        let (session, memory, disk) = (None, None, None);
+        Self { limits: Limits::default(), next_cpu: Instant::now(), session, memory, disk }
     }
 
     /// When to look again.
@@ -67,7 +81,8 @@ impl Budgets {
         let cpu = (self.limits.cpu.is_some() && alive).then_some(self.next_cpu);
         let memory = self.memory.as_ref().map(|meter| meter.next);
         let disk = self.disk.as_ref().map(|meter| meter.next);
-        [cpu, memory, disk].into_iter().flatten().min()
+        let session = self.session.as_ref().map(|clock| clock.next);
+        [cpu, session, memory, disk].into_iter().flatten().min()
     }
 
     /// Looks at what is due, and stops what has spent a budget.
@@ -76,6 +91,9 @@ impl Budgets {
         if self.limits.cpu.is_some() && now >= self.next_cpu {
             account(shared, &self.limits);
             self.next_cpu = Instant::now() + ACCOUNTING;
+        }
+        if let Some(clock) = self.session.as_mut().filter(|clock| now >= clock.next) {
+            clock.end(shared)?;
         }
         if self.memory.as_ref().is_some_and(|meter| now >= meter.next) {
             self.look_at_memory(shared)?;
@@ -137,6 +155,37 @@ impl Budgets {
         meter.is_dealt_with();
         shared.state().taken.disk = Some(used);
         Some(stop)
+    }
+}
+
+impl SessionClock {
+    /// `None` for a time that this clock does not reach.
+    fn new(allowed: Duration) -> Option<Self> {
+        let started = Instant::now();
+        Some(Self { started, allowed, next: started.checked_add(allowed)?, told: false })
+    }
+
+    /// The time is over: every run is stopped, and when none is left the session ends. What begins
+    /// in between is stopped as well.
+    fn end(&mut self, shared: &Shared) -> Result<(), SinkClosed> {
+        let (used, allowed) = (millis(self.started.elapsed()), millis(self.allowed));
+        let stop = Stop { limit: Limit::Session, used, allowed };
+        let mut alive = false;
+        for run in shared.state().runs.values_mut().filter(|run| run.end.is_none()) {
+            run.stop_for(stop, None);
+            alive = true;
+        }
+        if !alive && !self.told {
+            // Nobody spent it: nothing runs.
+            let Caller { pid, program } = Caller::default();
+            shared.sink.event(Event::BudgetSpent(Spent { run: None, stop, pid, program }))?;
+        }
+        self.told = true;
+        self.next = Instant::now() + ENDING;
+        if !alive {
+            shared.close(true);
+        }
+        Ok(())
     }
 }
 

@@ -30,14 +30,14 @@ impl Outcome {
         self == Self::Exited(0)
     }
 
-    /// The exit code that a shell would show: the program's own, 128+n for a signal, 124 for the
+    /// The exit code that a shell would show: the program's own, 128+n for a signal, 124 for a
     /// wall clock, 123 for another budget or a violation, 125 when h5i can't tell.
     #[must_use]
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Exited(code) => code,
             Self::Signaled(signal) => 128u8.saturating_add(u8::try_from(signal).unwrap_or(127)),
-            Self::Stopped(stop) if stop.limit == Limit::Wall => 124,
+            Self::Stopped(Stop { limit: Limit::Wall | Limit::Session, .. }) => 124,
             Self::Stopped(_) | Self::Reacted(_) => 123,
             Self::Ended | Self::CutOff => 125,
         }
@@ -82,6 +82,8 @@ impl Stop {
 pub enum Limit {
     /// Wall clock, milliseconds.
     Wall,
+    /// Wall clock of the session, milliseconds.
+    Session,
     /// Processor time of all processes of the session, milliseconds.
     Cpu,
     /// Bytes written to standard output and error.
@@ -96,14 +98,22 @@ pub enum Limit {
 
 impl Limit {
     /// Every budget that can end a run.
-    pub const ALL: [Self; 6] =
-        [Self::Wall, Self::Cpu, Self::Output, Self::FileSize, Self::Memory, Self::Disk];
+    pub const ALL: [Self; 7] = [
+        Self::Wall,
+        Self::Session,
+        Self::Cpu,
+        Self::Output,
+        Self::FileSize,
+        Self::Memory,
+        Self::Disk,
+    ];
 
     /// The name of the policy's field.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Wall => "wall",
+            Self::Session => "session",
             Self::Cpu => "cpu",
             Self::Output => "output",
             Self::FileSize => "file_size",
@@ -137,7 +147,7 @@ impl fmt::Display for Outcome {
 impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = match self.limit {
-            Limit::Wall | Limit::Cpu => "ms",
+            Limit::Wall | Limit::Session | Limit::Cpu => "ms",
             Limit::Output | Limit::FileSize | Limit::Memory | Limit::Disk => "bytes",
         };
         let (name, used, allowed) = (self.limit.name(), self.used, self.allowed);

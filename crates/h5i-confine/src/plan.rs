@@ -386,6 +386,7 @@ fn enforce_limits(
     };
     let supervised = [
         ("limit wall", limits.wall.map(|v| format!("{v}, by the supervisor's clock"))),
+        ("limit session", limits.session.map(|v| format!("{v}, by the supervisor's clock"))),
         (
             "limit cpu",
             limits.cpu.map(|v| {

@@ -27,14 +27,14 @@ fn each(line: impl Fn(&Resolved) -> String) -> String {
 #[test]
 fn digests_of_built_in_profiles_change_only_on_purpose() {
     insta::assert_snapshot!(each(|resolved| resolved.policy.digest().to_string()), @r#"
-    agent-claude sha256:280ef9e84f3dfeb9c51597c9c175b73e59fad9535d12eea57b8c3e91f2158f6d
-    agent-codex  sha256:9622180ce0355abce1d67c65b67dcc62adc5f02ed8ded647b1cf73901ad3de56
-    agent-local  sha256:6f63a864f4b3b4c9241efb8b2eaa1b8d2877f28d0f425a2fc2e0b322bc0b2195
-    browser      sha256:1ae098584973bf17ed9bf4dee4e24ce2ac983d662af67c724b0e97ca9d858959
-    default      sha256:e243760381b49b11a6dd452c5d0377c1d80afb64d4fa0e3d11ec8f1a55c0ea9b
-    deploy       sha256:bfed000d2976c7545457aa7f9d9c016b5499fc05311fc48f06aadcdae6d5d0f5
-    research     sha256:bf05a93124c2d1b87d1429ced725e318c37f4acaede8efd7983654a9eedd4c33
-    review       sha256:ab210ead7e47a0cfb1eec745b3f54e63dedb52c056098538f19756312b45f769
+    agent-claude sha256:bb2f376a14a5d4ed101ffc270eaffbadae662faf087ae78468110ac8d5b51d57
+    agent-codex  sha256:d07cc5a2d442ebe1fd969b5b19036257a79da6edaad4dd9e0fe3589708732580
+    agent-local  sha256:46a121c25c31875479a349b70870a4700dc44662e590c1dc71f4b65c8930ad11
+    browser      sha256:479a4d6fa777ca37f840427ed6eedbc2f61bda9ef6744d9a9e7af9529661a131
+    default      sha256:5d871304224c88261505f959b49a46c0f47a55892d0ec8aa31b5e20e0cee93d0
+    deploy       sha256:d31d85b8460083bf89c808e0015b932a6783fb40ebd7d28269d23a2c79b73d6a
+    research     sha256:02fd181fd7430fe85031f73ed98d73a469657358325583673e466f587f878a5e
+    review       sha256:a66849a3e6075ab421766d15881593e6a2546ce758b207d1ede8ce0906380062
     "#);
 }
 
@@ -111,6 +111,7 @@ fn the_text_of_default_is_complete_and_legible() {
     open_files = 16384
     output = "256MiB"
     processes = 1024
+    session = "24h"
     wall = "2h"
 
     [grant]
@@ -155,6 +156,7 @@ fn the_default_profile_in_plain_words() {
     net.budget.connections_per_second connections that begin in a second: at most 5000  (built-in profile default)
     env.pass                 LANG, LC_ALL, LC_CTYPE, TERM, TZ passed on from the host  (built-in profile default)
     limits.wall              wall clock of a run: at most 2h  (built-in profile default)
+    limits.session           wall clock of a session: at most 24h  (built-in profile default)
     limits.cpu               processor time of a run: at most 8h  (built-in profile default)
     limits.memory            memory of the session, measured every 10 ms to 2 s: at most 8GiB  (built-in profile default)
     limits.processes         processes at once: at most 1024  (built-in profile default)

@@ -181,6 +181,7 @@ impl Lines<'_> {
     fn limits(&mut self, policy: &ResolvedPolicy) {
         let limits = &policy.limits;
         self.limit("limits.wall", "wall clock of a run", limits.wall.as_ref());
+        self.limit("limits.session", "wall clock of a session", limits.session.as_ref());
         self.limit("limits.cpu", "processor time of a run", limits.cpu.as_ref());
         self.limit(
             "limits.memory",

@@ -157,6 +157,7 @@ impl Limits {
         let (a, b) = (self, other);
         Self {
             wall: smaller(a.wall, b.wall),
+            session: smaller(a.session, b.session),
             cpu: smaller(a.cpu, b.cpu),
             memory: smaller(a.memory, b.memory),
             processes: smaller(a.processes, b.processes),

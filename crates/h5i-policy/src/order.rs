@@ -177,8 +177,10 @@ impl Findings {
     }
 
     fn limits(&mut self, own: &Limits, outer: &Limits) {
-        let Limits { wall, cpu, memory, processes, open_files, file_size, disk, output } = own;
+        let Limits { wall, session, cpu, memory, processes, open_files, file_size, disk, output } =
+            own;
         self.budget("limits.wall", wall.as_ref(), outer.wall.as_ref());
+        self.budget("limits.session", session.as_ref(), outer.session.as_ref());
         self.budget("limits.cpu", cpu.as_ref(), outer.cpu.as_ref());
         self.budget("limits.memory", memory.as_ref(), outer.memory.as_ref());
         self.budget("limits.processes", processes.as_ref(), outer.processes.as_ref());

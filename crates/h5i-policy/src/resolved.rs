@@ -236,6 +236,9 @@ pub struct Limits {
     /// Wall clock of one run.
     #[serde(with = "budget")]
     pub wall: Option<Millis>,
+    /// Wall clock of a session, from its start to its end, whatever runs in it.
+    #[serde(with = "budget")]
+    pub session: Option<Millis>,
     /// Processor time of one run, all its processes together.
     #[serde(with = "budget")]
     pub cpu: Option<Millis>,

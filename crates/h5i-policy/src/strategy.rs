@@ -114,9 +114,10 @@ fn limits() -> impl Strategy<Value = Limits> {
     let option = prop::option::of::<proptest::strategy::BoxedStrategy<Bytes>>;
     let time = || prop::option::of(millis());
     let size = move || option(bytes().boxed());
-    (time(), time(), size(), count(), count(), size(), size(), size()).prop_map(
-        |(wall, cpu, memory, processes, open_files, file_size, disk, output)| Limits {
+    (time(), time(), time(), size(), count(), count(), size(), size(), size()).prop_map(
+        |(wall, session, cpu, memory, processes, open_files, file_size, disk, output)| Limits {
             wall,
+            session,
             cpu,
             memory,
             processes,

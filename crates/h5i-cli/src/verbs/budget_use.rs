@@ -43,7 +43,7 @@ pub(super) fn data(live: &Live, limits: &Limits) -> Value {
         .into()
 }
 
-fn rows(live: &Live, limits: &Limits) -> [Row; 5] {
+fn rows(live: &Live, limits: &Limits) -> [Row; 6] {
     let bytes = |limit: Option<Bytes>| limit.map(Bytes::count);
     let millis = |limit: Option<Millis>| limit.map(Millis::count);
     let now = Timestamp::now().millis();
@@ -51,6 +51,12 @@ fn rows(live: &Live, limits: &Limits) -> [Row; 5] {
     let row = |name, unit, used, allowed| Row { name, unit, used, allowed };
     [
         row("wall", Unit::Millis, longest, millis(limits.wall)),
+        row(
+            "session",
+            Unit::Millis,
+            Some(now.saturating_sub(live.since_ms)),
+            millis(limits.session),
+        ),
         row("cpu", Unit::Millis, Some(live.cpu_ms), millis(limits.cpu)),
         row("memory", Unit::Bytes, Some(super::live::memory(live)), bytes(limits.memory)),
         row(

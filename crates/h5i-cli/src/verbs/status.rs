@@ -185,6 +185,7 @@ fn limits(limits: &Limits) -> String {
     let shown = |name: &str, value: Option<String>| value.map(|value| format!("{name} {value}"));
     let parts: Vec<String> = [
         shown("wall", limits.wall.map(|v| v.to_string())),
+        shown("session", limits.session.map(|v| v.to_string())),
         shown("cpu", limits.cpu.map(|v| v.to_string())),
         shown("memory", limits.memory.map(|v| v.to_string())),
         shown("processes", limits.processes.map(|v| v.to_string())),

@@ -63,6 +63,35 @@ fn a_box_that_fills_its_disk_is_stopped_and_can_be_tidied() {
 }
 
 #[test]
+fn a_session_ends_with_its_time_whatever_runs_in_it() {
+    let stand = with_limits(&["limits.session=\"1500ms\""]);
+    let started = Instant::now();
+    let said = stand.h5i(&["box", "run", "a", "--", "sh", "-c", "trap '' TERM; sleep 1000"]);
+    assert_eq!(said.code, 124, "{}", said.err);
+    assert!(said.err.contains("stopped by limits.session"), "{}", said.err);
+    assert!(started.elapsed() >= Duration::from_millis(1500));
+    // The next session has a time of its own.
+    assert_eq!(stand.sh("a", "sleep 0.2; echo usable"), "usable");
+    // One that is kept without a run ends as well, and says so.
+    stand.ok(&["box", "start", "a"]);
+    let live = |stand: &Stand| {
+        !stand.ok(&["box", "status", "a", "--json"]).json()["data"]["session"].is_null()
+    };
+    let told = stand.ok(&["box", "status", "a", "--json"]).json();
+    assert_eq!(told["data"]["session"]["budgets"]["session"]["allowed"], 1500);
+    let patience = Instant::now() + Duration::from_secs(20);
+    while live(&stand) {
+        assert!(Instant::now() < patience, "it goes on");
+    }
+    let spent = records(&stand).into_iter().rfind(|r| r["kind"] == "budget-spent").unwrap();
+    assert_eq!((&spent["limit"], &spent["allowed"]), (&"session".into(), &1500.into()));
+    assert!(spent["run"].is_null() && spent["program"] == "", "{spent}");
+    let log = stand.ok(&["box", "log", "a"]);
+    assert!(log.text().contains("limits.session spent: 15"), "{}", log.text());
+    assert_eq!(stand.sh("a", "echo usable"), "usable");
+}
+
+#[test]
 fn of_two_runs_the_one_that_takes_too_much_is_stopped() {
     let stand = with_limits(&["limits.memory=\"64MiB\""]);
     let mut first = Going::waiting(&stand);

@@ -119,7 +119,7 @@ impl Run<'_> {
 /// So much of a limit, in the limit's unit.
 fn amount(limit: &str, value: u64) -> String {
     match limit {
-        "wall" | "cpu" => span(value),
+        "wall" | "session" | "cpu" => span(value),
         "memory" | "disk" | "output" | "file_size" => size(value),
         _ => value.to_string(),
     }

@@ -93,6 +93,7 @@ pub(crate) const FIELDS: &[Field] = &[
     Field { key: "net.budget.connections_per_second", read: |item| Ok(Setting::Count(|p| &mut p.net.budget.connections_per_second, item.count_budget(u32::MAX)?)) },
     Field { key: "env.pass", read: |item| item.list(passed_name).map(Setting::EnvPass) },
     Field { key: "limits.wall", read: |item| Ok(Setting::Time(|p| &mut p.limits.wall, item.budget()?)) },
+    Field { key: "limits.session", read: |item| Ok(Setting::Time(|p| &mut p.limits.session, item.budget()?)) },
     Field { key: "limits.cpu", read: |item| Ok(Setting::Time(|p| &mut p.limits.cpu, item.budget()?)) },
     Field { key: "limits.memory", read: |item| Ok(Setting::Size(|p| &mut p.limits.memory, item.budget()?)) },
     Field { key: "limits.processes", read: |item| Ok(Setting::Count(|p| &mut p.limits.processes, item.count_budget(u32::MAX)?)) },

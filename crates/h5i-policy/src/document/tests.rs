@@ -43,6 +43,7 @@ net.budget.connections_per_second = "none"
 env.pass = ["LANG"]
 env.set = { CI = "1", EMPTY = "" }
 limits.wall = "2h"
+limits.session = "8h"
 limits.cpu = "none"
 limits.memory = "8GiB"
 limits.processes = 1024

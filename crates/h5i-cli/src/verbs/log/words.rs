@@ -172,7 +172,11 @@ fn words(event: &Event) -> String {
         }
         Event::BudgetSpent { limit, used, allowed, pid, program } => {
             let limit = Shown::text(limit);
-            format!("limits.{limit} spent: {used} of {allowed}, by {program} (pid {pid})")
+            let by = match pid {
+                0 if program.as_bytes().is_empty() => String::new(),
+                _ => format!(", by {program} (pid {pid})"),
+            };
+            format!("limits.{limit} spent: {used} of {allowed}{by}")
         }
         Event::Reaction { violation, reaction, cause } => {
             let (violation, reaction) = (Shown::text(violation), Shown::text(reaction));
