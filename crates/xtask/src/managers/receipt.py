@@ -1,9 +1,10 @@
-"""What a receipt says. usage: receipt.py hosts|refused|programs FILE
+"""What a receipt says. usage: receipt.py hosts|refused|waited|programs FILE
 
-`hosts` are the names that flows went to, `refused` the names that were refused, a line each, sorted;
-`programs` every program with its arguments.
+`hosts` are the names that flows went to, `refused` the names and destinations that were refused;
+`waited` are the milliseconds from the first refusal to the run's end; `programs` is every program
+with its arguments.
 """
-import json, sys
+import datetime, json, sys
 
 records = json.load(open(sys.argv[2]))["records"]
 
@@ -20,6 +21,13 @@ if sys.argv[1] == "hosts":
     print("\n".join(sorted(names)))
 elif sys.argv[1] == "refused":
     print("\n".join(sorted({record["name"] for record in of("refused-name")})))
+    for kind in ("refused-address", "refused-flow"):
+        for record in of(kind):
+            print(record.get("address"), record.get("port"), record.get("reason", ""))
+elif sys.argv[1] == "waited":
+    first, end = [datetime.datetime.fromisoformat(of(kind)[0]["at"].replace("Z", "+00:00"))
+                  for kind in ("refused-name", "run-end")]
+    print(round((end - first).total_seconds() * 1000))
 else:
     for record in of("exec-attempt"):
         print(*record["argv"])
