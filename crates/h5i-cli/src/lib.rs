@@ -39,6 +39,7 @@ mod net_sources;
 mod network_trial;
 mod origin;
 mod own_places;
+mod own_registry;
 mod pager;
 mod passing;
 mod patch_text;
