@@ -6,12 +6,11 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// A program the tests use, and the Debian package that has it.
-const PROGRAMS: [(&str, &str); 21] = [
+const PROGRAMS: [(&str, &str); 20] = [
     ("bwrap", "bubblewrap"),
     ("ccache", "ccache"),
     ("curl", "curl"),
     ("gdb", "gdb"),
-    ("ip", "iproute2"),
     ("less", "less"),
     ("make", "make"),
     ("node", "nodejs"),
