@@ -43,6 +43,7 @@ mod text;
 mod tier;
 mod unenforced;
 mod units;
+mod variables;
 mod word;
 
 pub use cidr::{Cidr, CidrError};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::document::error::{DocumentError, DocumentErrorKind};
-use crate::document::read::{ReadError, did_you_mean};
+use crate::document::read::{ReadError, TWO_SETTERS, did_you_mean};
 use crate::document::setting::{Setting, follows_net_mode};
 use crate::escape::Escaped;
 use crate::history::History;
@@ -12,6 +12,7 @@ use crate::layer::{Layer, OverrideError, Overrides, refusal};
 use crate::provenance::{Provenance, Source};
 use crate::resolved::{Combine, GrantOrigin, NetMode, ReadGrant, ResolvedPolicy};
 use crate::tier::Tier;
+use crate::variables::{VariableClash, variable_clash};
 
 mod chain;
 mod draft;
@@ -107,6 +108,16 @@ pub enum Conflict {
         /// The first grant.
         grant: String,
     },
+    /// A variable that a grant gives a run and something else as well.
+    #[error("{} is set by `{}` and by `{}`", Escaped(name), Escaped(first), Escaped(second))]
+    VariableSetTwice {
+        /// The variable.
+        name: String,
+        /// The key that sets it: `env.pass`, `env.set.NAME` or `grant.NAME`.
+        first: String,
+        /// The key of the grant that sets it as well.
+        second: String,
+    },
 }
 
 impl Conflict {
@@ -119,6 +130,7 @@ impl Conflict {
             Self::Combination { .. } => {
                 "list hosts with net.mode = \"allow\", or accept it with combine = \"accepted\""
             }
+            Self::VariableSetTwice { .. } => TWO_SETTERS,
         }
     }
 }
@@ -271,6 +283,9 @@ fn check(policy: &ResolvedPolicy, workspace: WorkspaceContent) -> Result<(), Con
         (open, workspace, policy.combine, policy.grants.keys().next())
     {
         return Err(Conflict::Combination { grant: grant.clone() });
+    }
+    if let Some(VariableClash { name, first, second }) = variable_clash(policy) {
+        return Err(Conflict::VariableSetTwice { name, first, second });
     }
     Ok(())
 }

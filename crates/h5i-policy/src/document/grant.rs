@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use toml::de::DeValue;
 
 use super::error::{DocumentErrorKind, ValueError};
-use super::read::{Item, Read, ReadError, did_you_mean};
+use super::read::{Item, MOST_ENTRIES, Read, ReadError, did_you_mean};
 use super::{entries, unknown_key};
-use crate::env_name::is_env_name;
+use crate::env_name::{is_env_name, steers_programs};
 use crate::git_use::GitUse;
 use crate::grant::{Allowed, Grant, Method, Via};
 use crate::pattern::Pattern;
@@ -84,6 +84,10 @@ pub(super) fn grant(section: &str, item: &Item<'_>) -> Read<Grant> {
     }
     if let Some(token) = field("token") {
         grant.variables.token = names(&token)?;
+        let both = grant.variables.base_url.intersection(&grant.variables.token).next();
+        if let Some(name) = both {
+            return Err(token.refused(ValueError::VariableTwice { name: name.clone() }));
+        }
     }
     if let Some(requests) = field("requests") {
         grant.requests = requests.count_budget(u64::MAX)?;
@@ -185,15 +189,33 @@ fn reference(item: &Item<'_>) -> Read<Pattern> {
     if named { Ok(pattern) } else { Err(item.refused(ValueError::Reference)) }
 }
 
-/// One name of a variable, or a list of them.
+/// One name of a variable, or a list of them, that a run is given an address or a token in.
 fn names(item: &Item<'_>) -> Read<BTreeSet<String>> {
     let name = |item: &Item<'_>| {
         let name = item.text()?;
-        if is_env_name(name) { Ok(name.to_owned()) } else { Err(item.refused(ValueError::EnvName)) }
+        if !is_env_name(name) {
+            return Err(item.refused(ValueError::EnvName));
+        }
+        if steers_programs(name) {
+            return Err(item.refused(ValueError::Steering { name: name.to_owned() }));
+        }
+        Ok(name.to_owned())
     };
     match item.value {
         DeValue::String(_) => Ok(BTreeSet::from([name(item)?])),
-        DeValue::Array(_) => item.list(name),
+        DeValue::Array(entries) if entries.len() > MOST_ENTRIES => Err(item.too_many()),
+        DeValue::Array(entries) => {
+            let mut read = BTreeSet::new();
+            for entry in entries.iter() {
+                let entry =
+                    Item { key: item.key.clone(), span: entry.span(), value: entry.get_ref() };
+                let name = name(&entry)?;
+                if !read.insert(name.clone()) {
+                    return Err(entry.refused(ValueError::VariableTwice { name }));
+                }
+            }
+            Ok(read)
+        }
         _ => Err(item.wrong_type("a name or a list of names")),
     }
 }

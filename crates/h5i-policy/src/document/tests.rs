@@ -228,6 +228,58 @@ fn a_grant_says_what_may_pass_and_which_way() {
     .expect("a login knows its header");
 }
 
+/// A grant by `reverse` with more lines, or other ones in the place of its own.
+fn grant_with(lines: &str) -> Result<PolicyDocument, Box<DocumentError>> {
+    let own = [
+        ("host", "host = \"a.example\""),
+        ("via", "via = \"reverse\""),
+        ("methods", "methods = \"any\""),
+        ("paths", "paths = \"any\""),
+        ("base_url", "base_url = \"A_URL\""),
+    ];
+    let written = |key: &str| lines.lines().any(|line| line.starts_with(&format!("{key} =")));
+    let own = own.into_iter().filter(|(key, _)| !written(key)).map(|(_, line)| line);
+    let own: Vec<&str> = own.collect();
+    parse(&format!("version = 1\n[profile.p.grant.g]\n{lines}\n{}", own.join("\n")))
+}
+
+#[test]
+fn a_grant_sets_no_variable_that_programs_are_steered_by() {
+    grant_with("base_url = [\"A_URL\", \"B_URL\"]\ntoken = \"A_TOKEN\"").expect("ordinary names");
+    for name in ["PATH", "LD_PRELOAD", "HOME", "IFS", "BASH_ENV", "ENV", "NODE_OPTIONS", "GIT_DIR"]
+    {
+        for key in ["base_url", "token"] {
+            for value in [format!("\"{name}\""), format!("[\"FINE\", \"{name}\"]")] {
+                let error = grant_with(&format!("{key} = {value}")).expect_err(name);
+                let sentence =
+                    format!("`grant.g.{key}`: {name} steers programs, and a grant must not set it");
+                assert_eq!(error.kind.to_string(), sentence);
+            }
+        }
+    }
+    let error = grant_with("token = [\"A_TOKEN\", \"LD_PRELOAD\"]").expect_err("a loader's");
+    insta::assert_snapshot!(error.render(), @r#"
+    policy.toml:3:21: `grant.g.token`: LD_PRELOAD steers programs, and a grant must not set it
+      3 | token = ["A_TOKEN", "LD_PRELOAD"]
+        |                     ^^^^^^^^^^^^ name the variable in which the program looks, as API_URL or API_TOKEN
+    "#);
+}
+
+#[test]
+fn a_grant_names_each_variable_once() {
+    for (lines, column) in [
+        ("token = \"A_URL\"", 9),
+        ("token = [\"X\", \"A_URL\"]", 9),
+        ("base_url = [\"X\", \"A_URL\", \"X\"]", 27),
+    ] {
+        let error = grant_with(lines).expect_err(lines);
+        assert!(error.kind.to_string().ends_with("is named twice"), "{error}");
+        assert_eq!((error.line, error.column), (3, column), "{lines}");
+        assert_eq!(error.suggestion.as_deref(), Some("give each its own variable"));
+    }
+    grant_with("base_url = [\"X\", \"A_URL\"]\ntoken = [\"Y\"]").expect("three names");
+}
+
 #[test]
 fn a_grant_for_git_says_whether_it_may_push_and_where() {
     let with = |more: &str| {
