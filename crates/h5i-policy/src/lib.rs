@@ -31,6 +31,7 @@ mod properties;
 mod provenance;
 mod public_suffix;
 mod react;
+mod request_path;
 mod resolve;
 mod resolved;
 mod secret_part;
@@ -68,6 +69,7 @@ pub use order::Loosening;
 pub use pattern::{Pattern, PatternError};
 pub use provenance::{GroupUse, Provenance, Source};
 pub use react::{React, Reaction, Violation};
+pub use request_path::RequestPathError;
 pub use resolve::{
     Conflict, ResolveError, ResolveRequest, Resolved, WorkspaceContent, profile_names, resolve,
 };

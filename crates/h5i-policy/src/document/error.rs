@@ -11,6 +11,7 @@ use crate::host_path::HostPathError;
 use crate::net_rule::NetRuleError;
 use crate::order::Loosening;
 use crate::pattern::PatternError;
+use crate::request_path::RequestPathError;
 use crate::secret_ref::SecretRefError;
 use crate::units::UnitError;
 
@@ -194,6 +195,8 @@ pub enum ValueError {
     Unit(#[from] UnitError),
     /// A pattern.
     Pattern(#[from] PatternError),
+    /// A pattern of request paths.
+    RequestPath(#[from] RequestPathError),
     /// A network rule.
     NetRule(#[from] NetRuleError),
     /// An address range.
@@ -259,6 +262,8 @@ impl ValueError {
             Self::NetRule(error) => Some(error.hint()),
             Self::Cidr(error) => Some(error.hint()),
             Self::HostName(error) => Some(error.hint().into()),
+            Self::RequestPath(error) => Some(error.hint().into()),
+            Self::BasePath => Some("write \"/v1\", or leave it out".into()),
             Self::Steering { .. } => {
                 Some("name the variable in which the program looks, as API_URL or API_TOKEN".into())
             }

@@ -11,6 +11,7 @@ use crate::env_name::{is_env_name, steers_programs};
 use crate::git_use::GitUse;
 use crate::grant::{Allowed, Grant, Method, Via};
 use crate::pattern::Pattern;
+use crate::request_path::request_path;
 use crate::secret_ref::SecretRef;
 
 const KEYS: &[&str] = &[
@@ -63,7 +64,9 @@ pub(super) fn grant(section: &str, item: &Item<'_>) -> Read<Grant> {
         None if grant.git != GitUse::Any => Allowed::Only([Method::Get, Method::Post].into()),
         _ => allowed(&required("methods")?, Item::word)?,
     };
-    grant.paths = allowed(&required("paths")?, Item::parsed)?;
+    grant.paths = allowed(&required("paths")?, |path| {
+        request_path(path.text()?).map_err(|error| path.refused(error))
+    })?;
     if let Some(port) = field("port") {
         grant.port = port.count(1, u16::MAX)?;
     }

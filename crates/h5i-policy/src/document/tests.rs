@@ -281,6 +281,32 @@ fn a_grant_names_each_variable_once() {
 }
 
 #[test]
+fn a_grant_lists_no_path_that_no_request_has() {
+    for paths in ["[\"/v1/**\"]", "[\"/v1/a%20b\", \"/x/*/[0-9]*\"]", "\"any\"", "[]"] {
+        grant_with(&format!("paths = {paths}")).expect(paths);
+    }
+    for (path, sentence) in [
+        ("v1/**", "the path of a request starts with `/`"),
+        ("/v1//x", "no request passes whose path has an empty, `.` or `..` segment"),
+        ("/v1/../x", "no request passes whose path has an empty, `.` or `..` segment"),
+        ("/v1/%2e%2e/x", "no path has this encoding once it is normalised"),
+        ("/v1?x=1", "the query of a request is no part of its path, and is not compared"),
+        ("/v1#x", "a request carries no fragment"),
+        ("/a b", "no request passes whose path has ' '"),
+    ] {
+        let error = grant_with(&format!("paths = [\"/ok\", \"{path}\"]")).expect_err(path);
+        assert_eq!(error.kind.to_string(), format!("`grant.g.paths`: {sentence}"));
+        assert_eq!((error.line, error.column), (3, 17));
+        assert!(error.suggestion.is_some(), "{path}");
+    }
+    grant_with("base_path = \"/v1\"").expect("a base path");
+    for path in ["v1", "/v1//x", "/v1/..", "/%2e", "/v1?x", "/v1#x", "/a b", "/v1/"] {
+        let error = grant_with(&format!("base_path = \"{path}\"")).expect_err(path);
+        assert_eq!(error.suggestion.as_deref(), Some("write \"/v1\", or leave it out"));
+    }
+}
+
+#[test]
 fn a_grant_for_git_says_whether_it_may_push_and_where() {
     let with = |more: &str| {
         let text = "version = 1\n[profile.p.grant.g]\nhost = \"a.example\"\nvia = \"intercept\"\n\
