@@ -37,6 +37,7 @@ mod resolved;
 mod secret_part;
 mod secret_ref;
 mod seed;
+mod stand_in;
 #[cfg(test)]
 mod strategy;
 mod suggest;

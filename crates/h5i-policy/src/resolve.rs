@@ -118,6 +118,18 @@ pub enum Conflict {
         /// The key of the grant that sets it as well.
         second: String,
     },
+    /// A rule that lists an address which stands for a service.
+    #[error(
+        "`net.allow` lists {rule}, where addresses of 198.18.0.0/24 stand for the services of grants \
+         by intercept, as of \"{}\"",
+        Escaped(grant)
+    )]
+    StandIn {
+        /// The rule.
+        rule: String,
+        /// The first grant by `intercept`.
+        grant: String,
+    },
 }
 
 impl Conflict {
@@ -131,6 +143,9 @@ impl Conflict {
                 "list hosts with net.mode = \"allow\", or accept it with combine = \"accepted\""
             }
             Self::VariableSetTwice { .. } => TWO_SETTERS,
+            Self::StandIn { .. } => {
+                "list ranges without 198.18.0.0/24, or reach the service by a grant by reverse"
+            }
         }
     }
 }
@@ -286,6 +301,9 @@ fn check(policy: &ResolvedPolicy, workspace: WorkspaceContent) -> Result<(), Con
     }
     if let Some(VariableClash { name, first, second }) = variable_clash(policy) {
         return Err(Conflict::VariableSetTwice { name, first, second });
+    }
+    if let Some((rule, grant)) = policy.rule_over_stand_in() {
+        return Err(Conflict::StandIn { rule: rule.to_string(), grant: grant.to_owned() });
     }
     Ok(())
 }

@@ -457,6 +457,27 @@ fn a_variable_of_a_grant_is_set_by_nothing_else() {
 }
 
 #[test]
+fn addresses_that_stand_for_services_are_not_listed_beside_their_grants() {
+    let with = |via: &str, rule: &str| {
+        let names = if via == "reverse" { ", base_url = \"A_URL\"" } else { "" };
+        vec![user(&format!(
+            "[profile.p]\ntier = \"supervised\"\nnet = {{ mode = \"allow\", allow = [\"{rule}\"] }}\n\
+             grant.g = {{ host = \"a.example\", methods = \"any\", paths = \"any\", via = \"{via}\"{names} }}"
+        ))]
+    };
+    for rule in ["198.18.0.0/16", "198.18.0.1", "0.0.0.0/0:8080", "198.18.0.0/24:443/udp"] {
+        let shown = refused(with("intercept", rule), "p");
+        assert!(shown.contains("stand for the services of grants by intercept"), "{shown}");
+        assert!(shown.contains("\"g\""), "{shown}");
+        assert!(shown.ends_with("or reach the service by a grant by reverse"), "{shown}");
+        resolved(with("reverse", rule), "p");
+    }
+    for rule in ["198.19.0.0/16", "198.18.1.0/24", "10.0.0.0/8", "b.example", "a.example:8443"] {
+        resolved(with("intercept", rule), "p");
+    }
+}
+
+#[test]
 fn the_purpose_is_the_persons_word_before_the_repositorys() {
     let theirs = || repository("[profile.web]\npurpose = \"theirs\"");
     let mine = user("[profile.web]\npurpose = \"mine\"");
