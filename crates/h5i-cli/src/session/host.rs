@@ -46,6 +46,7 @@ impl Host {
         lifetime: Lifetime,
         prepare: impl FnOnce(&mut Launched<'_>) -> Result<T, Failure>,
     ) -> Result<(Self, T), Failure> {
+        stored.open_own_roots()?;
         let layout = box_plan::layout_of(&caller.store, stored, manifest)?;
         let (layout, trust) = with_trust(layout, stored, policy)?;
         // The stage's first steps are the same whatever the plan; a plan that is refused ends them.

@@ -106,6 +106,7 @@ fn answer(
 /// # Errors
 /// An I/O failure.
 pub(super) fn home_of(stored: &StoredBox) -> Result<Vec<HomeFinding>, Failure> {
+    stored.open_own_roots()?;
     home_findings(&stored.box_dir().join("home")).map_err(|e| Failure::new(Kind::Io, &e))
 }
 

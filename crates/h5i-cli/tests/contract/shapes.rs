@@ -414,6 +414,7 @@ pub(crate) struct BoxDiff {
     pub(crate) tree: String,
     pub(crate) files: Vec<ChangedFile>,
     pub(crate) patch: Bytes,
+    pub(crate) left_out: Vec<Bytes>,
 }
 
 #[derive(Debug, Deserialize)]
