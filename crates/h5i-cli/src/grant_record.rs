@@ -62,7 +62,12 @@ pub(crate) struct GrantRecord {
     under_way: BTreeMap<u64, u64>,
     /// Where each grant leads.
     services: BTreeMap<String, (String, u16)>,
+    /// The run of each process that asked, by its number in the box: as of the last time that it did.
+    askers: BTreeMap<u32, u64>,
 }
+
+/// Processes whose run is remembered; a refusal comes soon after its process asked.
+const ASKERS: usize = 4096;
 
 impl GrantRecord {
     /// For a box of this policy.
@@ -75,6 +80,14 @@ impl GrantRecord {
     /// What a run did; told once.
     pub(crate) fn take(&mut self, run: u64) -> GrantDeeds {
         self.runs.remove(&run).unwrap_or_default()
+    }
+
+    /// A process of this run opens a connection to the broker.
+    pub(crate) fn asks(&mut self, pid: u32, run: u64) {
+        if self.askers.len() >= ASKERS {
+            self.askers.clear();
+        }
+        self.askers.insert(pid, run);
     }
 
     /// Takes an observation in; yields its run and its record.
@@ -138,7 +151,14 @@ impl GrantRecord {
             }
             broker::Event::Refused { grant, run, program, request, denial, count } => {
                 let (pid, program) = opener(program);
-                let reason = denial.to_string();
+                // The broker names the run of the token, where there is one that it knows.
+                let asker = pid.and_then(|pid| self.askers.get(&pid)).copied();
+                let (run, reason) = match (asker, run) {
+                    (Some(asker), Some(of)) if asker != of => {
+                        (Some(asker), format!("{denial}; the token is that of run {of}"))
+                    }
+                    _ => (run.or(asker), denial.to_string()),
+                };
                 if let Some(run) = run {
                     let program = program.as_ref().map(|p| JsonBytes(p.as_bytes().to_vec()));
                     let told = GrantRefused {
