@@ -1,6 +1,7 @@
 //! The grants of a box, between its session, the broker and the records.
 
 mod holders;
+mod private;
 mod trust;
 mod watched;
 
@@ -26,6 +27,7 @@ use crate::receipt_log::Recorder;
 use crate::seeded_home::{log_in, placeholders};
 use crate::store::{HostId, Manifest, StoredBox};
 use holders::{Holders, ToBroker};
+pub(crate) use private::check_private;
 pub(crate) use trust::Trust;
 use watched::Watched;
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use h5i_confine::{Plan, Session, SocketSlot, SpawnError};
 use h5i_export::NetworkChange;
 use h5i_net::{Budgets, EventSink, HostResolver, Network, StartError, requests};
-use h5i_policy::{NetMode, NetPolicy, NetRule, ResolvedPolicy, Tier, Via};
+use h5i_policy::{LiveError, NetMode, NetPolicy, NetRule, ResolvedPolicy, Tier, Via};
 use serde::{Deserialize, Serialize};
 
+use crate::box_grants::check_private;
 use crate::failure::{Failure, Kind};
 use crate::receipt_log::Recorder;
 use crate::running::spawn_failure;
@@ -107,6 +108,12 @@ impl LiveNetwork {
             Wish::Allow { rule } => {
                 net.mode = NetMode::Allow;
                 net.allow.insert(rule.clone());
+                if policy.rule_over_stand_in().is_some() {
+                    let error = LiveError::StandIn { rule: rule.clone() };
+                    return Err(Failure::new(Kind::Refused, &error)
+                        .hint("allow ranges without 198.18.0.0/24"));
+                }
+                check_private(&policy, &HostResolver)?;
                 (NetworkChange::Allow, Some(rule))
             }
             Wish::Revoke { rule } => {
