@@ -205,6 +205,9 @@ pub enum ValueError {
     HostPath(#[from] HostPathError),
     /// A host name.
     HostName(#[from] HostNameError),
+    /// An address in the place of a service's name.
+    #[error("a grant names its service, whose certificate has a name")]
+    GrantAddress,
     /// A secret reference.
     SecretRef(#[from] SecretRefError),
     /// A header template.

@@ -1,6 +1,7 @@
 //! Reading `[profile.X.grant.NAME]`.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use toml::de::DeValue;
 
@@ -10,11 +11,12 @@ use super::{entries, unknown_key};
 use crate::env_name::{is_env_name, steers_programs};
 use crate::git_use::GitUse;
 use crate::grant::{Allowed, Grant, Method, Via};
+use crate::host_name::HostName;
 use crate::pattern::Pattern;
 use crate::request_path::request_path;
 use crate::secret_ref::SecretRef;
 
-const KEYS: &[&str] = &[
+pub(super) const KEYS: &[&str] = &[
     "host",
     "port",
     "secret",
@@ -54,7 +56,7 @@ pub(super) fn grant(section: &str, item: &Item<'_>) -> Read<Grant> {
             return Err(unknown_key(span, key, section).suggesting(suggestion));
         }
     }
-    let mut grant = Grant::to(required("host")?.parsed()?);
+    let mut grant = Grant::to(host(&required("host")?)?);
     grant.via = required("via")?.word()?;
     if let Some(git) = field("git") {
         grant.git = git_use(&git)?;
@@ -132,6 +134,19 @@ fn idle(
     because: &'static str,
 ) -> Box<ReadError> {
     item.error(DocumentErrorKind::IdleKey { key, section: section.to_owned(), because })
+}
+
+/// The name of the service.
+fn host(item: &Item<'_>) -> Read<HostName> {
+    let text = item.text()?;
+    let Ok(address) = text.trim_matches(['[', ']']).parse::<IpAddr>() else { return item.parsed() };
+    let instead = if address.is_loopback() || address.is_unspecified() {
+        "write \"localhost\" with via = \"reverse\", if the service speaks TLS; otherwise let the box \
+         reach it without a grant: net.allow = [\"host:PORT\"]"
+    } else {
+        "write the name in the service's certificate; the host finds its address, in /etc/hosts too"
+    };
+    Err(item.refused(ValueError::GrantAddress).suggesting(Some(instead.to_owned())))
 }
 
 /// `"any"`, or a list.

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::error::{DocumentError, DocumentErrorKind as Kind};
+use super::error::{DocumentError, DocumentErrorKind as Kind, ValueError};
 use super::setting::{FIELDS, Setting};
 use super::{PolicyDocument, Profile, keys};
 use crate::{Allowed, GitUse, Method, Pattern, ResolvedPolicy};
@@ -263,6 +263,63 @@ fn a_grant_sets_no_variable_that_programs_are_steered_by() {
       3 | token = ["A_TOKEN", "LD_PRELOAD"]
         |                     ^^^^^^^^^^^^ name the variable in which the program looks, as API_URL or API_TOKEN
     "#);
+}
+
+#[test]
+fn a_grant_of_an_address_is_told_what_to_do() {
+    grant_with("host = \"localhost\"").expect("a name");
+    for host in ["127.0.0.1", "[::1]", "::1", "0.0.0.0"] {
+        let error = grant_with(&format!("host = \"{host}\"")).expect_err(host);
+        assert_eq!(
+            error.kind,
+            Kind::BadValue { key: "grant.g.host".into(), cause: ValueError::GrantAddress }
+        );
+        let instead = error.suggestion.as_deref().expect("what to do");
+        assert!(instead.contains("\"localhost\"") && instead.contains("host:PORT"), "{instead}");
+    }
+    let error = grant_with("host = \"10.0.0.7\"").expect_err("an address");
+    assert!(error.suggestion.as_deref().is_some_and(|s| s.contains("/etc/hosts")), "{error}");
+}
+
+#[test]
+fn the_table_of_a_grants_keys_has_all_of_them_and_says_which_must_be_there() {
+    let readme = include_str!("../../../../README.md");
+    let head = "| key of a grant | what it says | left out |\n|---|---|---|\n";
+    let (_, table) = readme.split_once(head).expect("the table");
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .take_while(|line| line.starts_with('|'))
+        .map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect())
+        .collect();
+    let keys: Vec<String> = rows.iter().map(|row| row[0].trim_matches('`').to_owned()).collect();
+    assert_eq!(keys, super::grant::KEYS);
+    let whole: &[(&str, &str)] = &[
+        ("host", "\"a.example\""),
+        ("port", "8443"),
+        ("secret", "\"env:T\""),
+        ("header", "\"x: {}\""),
+        ("methods", "[\"GET\"]"),
+        ("paths", "\"any\""),
+        ("git", "\"any\""),
+        ("programs", "\"any\""),
+        ("via", "\"reverse\""),
+        ("base_url", "\"A_URL\""),
+        ("base_path", "\"/v1\""),
+        ("token", "\"A_TOKEN\""),
+        ("requests", "1"),
+        ("bytes_up", "\"1KiB\""),
+        ("bytes_down", "\"1KiB\""),
+        ("lasts", "\"1h\""),
+    ];
+    for (row, key) in rows.iter().zip(super::grant::KEYS) {
+        // A header has no meaning without what it carries.
+        let goes = |name: &str| name == *key || (*key == "secret" && name == "header");
+        let lines = whole.iter().filter(|(name, _)| !goes(name));
+        let lines: Vec<String> = lines.map(|(key, value)| format!("{key} = {value}")).collect();
+        let text = format!("version = 1\n[profile.p.grant.g]\n{}", lines.join("\n"));
+        let refused = parse(&text).is_err();
+        assert_eq!(row[2].starts_with("refused"), refused, "{key}: {row:?}");
+    }
 }
 
 #[test]
