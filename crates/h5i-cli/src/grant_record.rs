@@ -224,3 +224,46 @@ pub(crate) const fn end_of(end: End) -> GrantEnd {
         _ => GrantEnd::Done,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use h5i_broker::Denial;
+
+    use super::*;
+
+    /// The run and the reason of a refusal on record.
+    fn recorded(record: &mut GrantRecord, pid: u32, run: Option<u64>) -> (Option<u64>, String) {
+        let refused = broker::Event::Refused {
+            grant: "api".into(),
+            run,
+            program: Some(Program { pid, path: "/usr/bin/curl".into() }),
+            request: None,
+            denial: Denial::Token,
+            count: 1,
+        };
+        match record.take_in(refused) {
+            Some((run, Event::GrantRefused { reason, .. })) => (run, reason),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_of_the_run_that_asked_and_names_the_tokens() {
+        let mut record = GrantRecord::new(&ResolvedPolicy::default());
+        record.asks(7, 2);
+        let plain = Denial::Token.to_string();
+        let others = format!("{plain}; the token is that of run 1");
+        assert_eq!(recorded(&mut record, 7, Some(1)), (Some(2), others.clone()));
+        assert_eq!(recorded(&mut record, 7, Some(2)), (Some(2), plain.clone()));
+        assert_eq!(recorded(&mut record, 7, None), (Some(2), plain.clone()));
+        // Of a process that is not known, what the broker says holds.
+        assert_eq!(recorded(&mut record, 8, Some(1)), (Some(1), plain.clone()));
+        assert_eq!(recorded(&mut record, 8, None), (None, plain.clone()));
+        let told = |record: &mut GrantRecord, run| -> Vec<(String, u64)> {
+            let refused = record.take(run).refused.into_iter();
+            refused.map(|one| (one.reason, one.count)).collect()
+        };
+        assert_eq!(told(&mut record, 1), [(plain.clone(), 1)]);
+        assert_eq!(told(&mut record, 2), [(others, 1), (plain, 2)]);
+    }
+}

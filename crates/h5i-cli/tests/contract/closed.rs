@@ -113,7 +113,7 @@ fn what_is_closed_in_the_workspace_is_named_and_the_rest_is_shown(stand: &Stand)
         let refused = stand.h5i(&export);
         assert_eq!(refused.code, 4, "{}", refused.err);
         assert!(refused.err.contains(why) && refused.err.contains(open), "{}", refused.err);
-        assert!(!out.exists());
+        assert!(!out.try_exists().unwrap());
         // What is said helps.
         stand.sh("a", "chmod u+rwx ./dir2 ./empty ./no-x ./shut");
     }
