@@ -62,7 +62,12 @@ pub(crate) struct GrantRecord {
     under_way: BTreeMap<u64, u64>,
     /// Where each grant leads.
     services: BTreeMap<String, (String, u16)>,
+    /// The run of each process that asked, by its number in the box: as of the last time that it did.
+    askers: BTreeMap<u32, u64>,
 }
+
+/// Processes whose run is remembered; a refusal comes soon after its process asked.
+const ASKERS: usize = 4096;
 
 impl GrantRecord {
     /// For a box of this policy.
@@ -75,6 +80,14 @@ impl GrantRecord {
     /// What a run did; told once.
     pub(crate) fn take(&mut self, run: u64) -> GrantDeeds {
         self.runs.remove(&run).unwrap_or_default()
+    }
+
+    /// A process of this run opens a connection to the broker.
+    pub(crate) fn asks(&mut self, pid: u32, run: u64) {
+        if self.askers.len() >= ASKERS {
+            self.askers.clear();
+        }
+        self.askers.insert(pid, run);
     }
 
     /// Takes an observation in; yields its run and its record.
@@ -138,7 +151,14 @@ impl GrantRecord {
             }
             broker::Event::Refused { grant, run, program, request, denial, count } => {
                 let (pid, program) = opener(program);
-                let reason = denial.to_string();
+                // The broker names the run of the token, where there is one that it knows.
+                let asker = pid.and_then(|pid| self.askers.get(&pid)).copied();
+                let (run, reason) = match (asker, run) {
+                    (Some(asker), Some(of)) if asker != of => {
+                        (Some(asker), format!("{denial}; the token is that of run {of}"))
+                    }
+                    _ => (run.or(asker), denial.to_string()),
+                };
                 if let Some(run) = run {
                     let program = program.as_ref().map(|p| JsonBytes(p.as_bytes().to_vec()));
                     let told = GrantRefused {
@@ -202,5 +222,48 @@ pub(crate) const fn end_of(end: End) -> GrantEnd {
         End::RunEnded => GrantEnd::RunEnded,
         End::Ended => GrantEnd::Ended,
         _ => GrantEnd::Done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use h5i_broker::Denial;
+
+    use super::*;
+
+    /// The run and the reason of a refusal on record.
+    fn recorded(record: &mut GrantRecord, pid: u32, run: Option<u64>) -> (Option<u64>, String) {
+        let refused = broker::Event::Refused {
+            grant: "api".into(),
+            run,
+            program: Some(Program { pid, path: "/usr/bin/curl".into() }),
+            request: None,
+            denial: Denial::Token,
+            count: 1,
+        };
+        match record.take_in(refused) {
+            Some((run, Event::GrantRefused { reason, .. })) => (run, reason),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_of_the_run_that_asked_and_names_the_tokens() {
+        let mut record = GrantRecord::new(&ResolvedPolicy::default());
+        record.asks(7, 2);
+        let plain = Denial::Token.to_string();
+        let others = format!("{plain}; the token is that of run 1");
+        assert_eq!(recorded(&mut record, 7, Some(1)), (Some(2), others.clone()));
+        assert_eq!(recorded(&mut record, 7, Some(2)), (Some(2), plain.clone()));
+        assert_eq!(recorded(&mut record, 7, None), (Some(2), plain.clone()));
+        // Of a process that is not known, what the broker says holds.
+        assert_eq!(recorded(&mut record, 8, Some(1)), (Some(1), plain.clone()));
+        assert_eq!(recorded(&mut record, 8, None), (None, plain.clone()));
+        let told = |record: &mut GrantRecord, run| -> Vec<(String, u64)> {
+            let refused = record.take(run).refused.into_iter();
+            refused.map(|one| (one.reason, one.count)).collect()
+        };
+        assert_eq!(told(&mut record, 1), [(plain.clone(), 1)]);
+        assert_eq!(told(&mut record, 2), [(others, 1), (plain, 2)]);
     }
 }

@@ -35,6 +35,17 @@ pub enum Secrets {
     Flag,
 }
 
+/// What is done about what its own mode keeps from being read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Closed {
+    /// The export is refused, and names it.
+    Refuse,
+    /// It is left out and noted as [`LeftBehind::Closed`]: for looking at the rest, where nothing
+    /// leaves. What the base has there counts as unchanged.
+    LeaveOut,
+}
+
 /// One export: the pinned base and what may leave.
 ///
 /// `Export::new(base, policy, scratch)?.read(tree)?.review()?` gives a [`Reviewed`].
@@ -45,6 +56,7 @@ pub struct Export<'a> {
     hidden: &'a dyn Fn(&[u8]) -> bool,
     binaries: &'a dyn Fn(&[u8]) -> bool,
     secrets: Secrets,
+    closed: Closed,
     limits: ReadLimits,
 }
 
@@ -145,6 +157,7 @@ impl<'a> Export<'a> {
             hidden: &|_| false,
             binaries: &|_| false,
             secrets: Secrets::Refuse,
+            closed: Closed::Refuse,
             limits: ReadLimits::default(),
         }
     }
@@ -170,6 +183,13 @@ impl<'a> Export<'a> {
     #[must_use]
     pub const fn secrets(mut self, secrets: Secrets) -> Self {
         self.secrets = secrets;
+        self
+    }
+
+    /// Says what is done about what can't be read.
+    #[must_use]
+    pub const fn closed(mut self, closed: Closed) -> Self {
+        self.closed = closed;
         self
     }
 

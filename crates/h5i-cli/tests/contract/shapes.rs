@@ -258,6 +258,8 @@ pub(crate) struct Reach {
 pub(crate) struct Explained {
     pub(crate) reach: Vec<Reach>,
     pub(crate) home: Value,
+    pub(crate) grants: Value,
+    pub(crate) artifact: Option<Value>,
     pub(crate) name: String,
     pub(crate) answers: Vec<Answered>,
     pub(crate) workspace: WorkspaceLaid,
@@ -393,6 +395,7 @@ pub(crate) struct BoxStatus {
     pub(crate) refused_network: Vec<RefusedPlace>,
     pub(crate) allow: Vec<String>,
     pub(crate) grants: Value,
+    pub(crate) artifact: Option<Value>,
     pub(crate) home: Vec<HomeFile>,
     pub(crate) changed: Vec<ChangedFile>,
     pub(crate) workspace: WorkspaceLaid,
@@ -414,6 +417,7 @@ pub(crate) struct BoxDiff {
     pub(crate) tree: String,
     pub(crate) files: Vec<ChangedFile>,
     pub(crate) patch: Bytes,
+    pub(crate) left_out: Vec<Bytes>,
 }
 
 #[derive(Debug, Deserialize)]
