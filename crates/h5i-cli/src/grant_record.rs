@@ -62,12 +62,7 @@ pub(crate) struct GrantRecord {
     under_way: BTreeMap<u64, u64>,
     /// Where each grant leads.
     services: BTreeMap<String, (String, u16)>,
-    /// The run of each process that asked, by its number in the box: as of the last time that it did.
-    askers: BTreeMap<u32, u64>,
 }
-
-/// Processes whose run is remembered; a refusal comes soon after its process asked.
-const ASKERS: usize = 4096;
 
 impl GrantRecord {
     /// For a box of this policy.
@@ -80,14 +75,6 @@ impl GrantRecord {
     /// What a run did; told once.
     pub(crate) fn take(&mut self, run: u64) -> GrantDeeds {
         self.runs.remove(&run).unwrap_or_default()
-    }
-
-    /// A process of this run opens a connection to the broker.
-    pub(crate) fn asks(&mut self, pid: u32, run: u64) {
-        if self.askers.len() >= ASKERS {
-            self.askers.clear();
-        }
-        self.askers.insert(pid, run);
     }
 
     /// Takes an observation in; yields its run and its record.
@@ -149,15 +136,11 @@ impl GrantRecord {
                 };
                 Some((run, event))
             }
-            broker::Event::Refused { grant, run, program, request, denial, count } => {
+            broker::Event::Refused { grant, run, token_of, program, request, denial, count } => {
                 let (pid, program) = opener(program);
-                // The broker names the run of the token, where there is one that it knows.
-                let asker = pid.and_then(|pid| self.askers.get(&pid)).copied();
-                let (run, reason) = match (asker, run) {
-                    (Some(asker), Some(of)) if asker != of => {
-                        (Some(asker), format!("{denial}; the token is that of run {of}"))
-                    }
-                    _ => (run.or(asker), denial.to_string()),
+                let reason = match token_of {
+                    Some(of) => format!("{denial}; the token is that of run {of}"),
+                    None => denial.to_string(),
                 };
                 if let Some(run) = run {
                     let program = program.as_ref().map(|p| JsonBytes(p.as_bytes().to_vec()));
@@ -232,11 +215,16 @@ mod tests {
     use super::*;
 
     /// The run and the reason of a refusal on record.
-    fn recorded(record: &mut GrantRecord, pid: u32, run: Option<u64>) -> (Option<u64>, String) {
+    fn recorded(
+        record: &mut GrantRecord,
+        run: Option<u64>,
+        token_of: Option<u64>,
+    ) -> (Option<u64>, String) {
         let refused = broker::Event::Refused {
             grant: "api".into(),
             run,
-            program: Some(Program { pid, path: "/usr/bin/curl".into() }),
+            token_of,
+            program: Some(Program { pid: 7, path: "/usr/bin/curl".into() }),
             request: None,
             denial: Denial::Token,
             count: 1,
@@ -250,20 +238,13 @@ mod tests {
     #[test]
     fn a_refusal_is_of_the_run_that_asked_and_names_the_tokens() {
         let mut record = GrantRecord::new(&ResolvedPolicy::default());
-        record.asks(7, 2);
         let plain = Denial::Token.to_string();
         let others = format!("{plain}; the token is that of run 1");
-        assert_eq!(recorded(&mut record, 7, Some(1)), (Some(2), others.clone()));
-        assert_eq!(recorded(&mut record, 7, Some(2)), (Some(2), plain.clone()));
-        assert_eq!(recorded(&mut record, 7, None), (Some(2), plain.clone()));
-        // Of a process that is not known, what the broker says holds.
-        assert_eq!(recorded(&mut record, 8, Some(1)), (Some(1), plain.clone()));
-        assert_eq!(recorded(&mut record, 8, None), (None, plain.clone()));
-        let told = |record: &mut GrantRecord, run| -> Vec<(String, u64)> {
-            let refused = record.take(run).refused.into_iter();
-            refused.map(|one| (one.reason, one.count)).collect()
-        };
-        assert_eq!(told(&mut record, 1), [(plain.clone(), 1)]);
-        assert_eq!(told(&mut record, 2), [(others, 1), (plain, 2)]);
+        assert_eq!(recorded(&mut record, Some(2), Some(1)), (Some(2), others.clone()));
+        assert_eq!(recorded(&mut record, Some(2), None), (Some(2), plain.clone()));
+        assert_eq!(recorded(&mut record, None, None), (None, plain.clone()));
+        let refused = record.take(2).refused.into_iter();
+        let told: Vec<(String, u64)> = refused.map(|one| (one.reason, one.count)).collect();
+        assert_eq!(told, [(others, 1), (plain, 1)]);
     }
 }

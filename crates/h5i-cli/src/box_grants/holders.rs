@@ -33,9 +33,6 @@ impl Peers for Holders {
             sockets.inode(Protocol::Tcp, peer, local)?
         };
         let holder = self.recorder.holder_of(inode)?;
-        if let Some(run) = holder.run {
-            self.recorder.asks(holder.pid, run);
-        }
         Some(Holder { run: holder.run, program: program(holder) })
     }
 }

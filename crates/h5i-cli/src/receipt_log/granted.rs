@@ -16,11 +16,6 @@ impl Recorder {
         self.grants.lock().unwrap_or_else(PoisonError::into_inner).take(run)
     }
 
-    /// A process of this run opens a connection to the broker, which may refuse what it asks.
-    pub(crate) fn asks(&self, pid: u32, run: u64) {
-        self.grants.lock().unwrap_or_else(PoisonError::into_inner).asks(pid, run);
-    }
-
     /// Keeps the values of a grant out of every record from here on.
     ///
     /// # Errors
