@@ -77,7 +77,9 @@ pub fn layout_of(
         objects.extend(store.object_dirs(key)?);
     }
     let mounts = object_mounts(objects);
-    Ok(layout(store, &stored.box_dir(), &manifest.layers, &mounts, manifest.host_id))
+    let layout = layout(store, &stored.box_dir(), &manifest.layers, &mounts, manifest.host_id);
+    // Every program that starts is on record: without a bound a box could fill the host's disk.
+    Ok(layout.filled(stored.host_dir()))
 }
 
 /// Plans for this host.

@@ -82,6 +82,9 @@ pub struct Layout {
     /// by every session of the same shape. Without it each session makes its own, in memory. What
     /// is in it must not be removed while a session is alive.
     pub prepared_roots: Option<PathBuf>,
+    /// Directories of the host that the box does not see and yet fills, as that of its records: what
+    /// they take counts as the box's own on disk.
+    pub filled: Vec<PathBuf>,
 }
 
 impl Layout {
@@ -132,14 +135,21 @@ impl Layout {
         self
     }
 
-    /// The directories of the host that the box writes to.
+    /// The directories of the host that the box writes to or fills.
     pub(crate) fn written(&self) -> Vec<PathBuf> {
         let of = |part: &Placement| match &part.source {
             Source::Directory { path, access: Access::Write } => Some(path.clone()),
             Source::Directory { .. } | Source::File { .. } => None,
             Source::Overlay { area, .. } => Some(area.join(UPPER)),
         };
-        self.placements.iter().filter_map(of).collect()
+        self.placements.iter().filter_map(of).chain(self.filled.iter().cloned()).collect()
+    }
+
+    /// Counts a directory of the host that the box fills without seeing it.
+    #[must_use]
+    pub fn filled(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.filled.push(directory.into());
+        self
     }
 
     /// Keeps prepared roots in this directory.

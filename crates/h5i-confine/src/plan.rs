@@ -398,7 +398,7 @@ fn enforce_limits(
             "limit disk",
             limits.disk.map(|v| {
                 format!(
-                    "{v} of workspace, home, spool and temporary files, free space looked at every \
+                    "{v} of workspace, home, spool, records and temporary files, free space looked at every \
                      10 to 500 ms and files counted when it may be spent, at least every minute"
                 )
             }),

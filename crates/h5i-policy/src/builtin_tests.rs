@@ -162,7 +162,7 @@ fn the_default_profile_in_plain_words() {
     limits.processes         processes at once: at most 1024  (built-in profile default)
     limits.open_files        open files of a process: at most 16384  (built-in profile default)
     limits.file_size         size of a file: at most 8GiB  (built-in profile default)
-    limits.disk              workspace, home and temporary files together, 4KiB at least for each file: at most 20GiB  (built-in profile default)
+    limits.disk              workspace, home, records and temporary files together, 4KiB at least for each file: at most 20GiB  (built-in profile default)
     limits.output            output of a run: at most 256MiB  (built-in profile default)
     export.max_file          a changed file: at most 5MiB  (default)
     export.max_total         all changed files: at most 256MiB  (default)

@@ -193,7 +193,7 @@ impl Lines<'_> {
         self.limit("limits.file_size", "size of a file", limits.file_size.as_ref());
         self.limit(
             "limits.disk",
-            "workspace, home and temporary files together, 4KiB at least for each file",
+            "workspace, home, records and temporary files together, 4KiB at least for each file",
             limits.disk.as_ref(),
         );
         self.limit("limits.output", "output of a run", limits.output.as_ref());

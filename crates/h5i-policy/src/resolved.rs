@@ -254,7 +254,7 @@ pub struct Limits {
     /// Size of one file.
     #[serde(with = "budget")]
     pub file_size: Option<Bytes>,
-    /// Bytes on disk: workspace, home and temporary files together.
+    /// Bytes on disk: workspace, home, what is recorded of the box, and temporary files together.
     #[serde(with = "budget")]
     pub disk: Option<Bytes>,
     /// Bytes that one run may write to its standard output and error.

@@ -63,6 +63,27 @@ fn a_box_that_fills_its_disk_is_stopped_and_can_be_tidied() {
 }
 
 #[test]
+fn records_are_a_part_of_what_a_box_takes_on_disk() {
+    // An argument of control characters is six times as long on record.
+    let start = |programs: u32| {
+        format!(
+            "long=$(head -c 16000 /dev/zero | tr '\\0' '\\1'); i=0; \
+             while [ $i -lt {programs} ]; do /bin/true \"$long\"; i=$((i+1)); done; echo done"
+        )
+    };
+    let stand = with_limits(&["limits.disk=\"16MiB\""]);
+    assert_eq!(stand.sh("a", &start(20)), "done");
+    let said = stand.h5i(&["box", "run", "a", "--", "sh", "-c", &start(20_000)]);
+    assert_eq!(said.code, 123, "{}", said.err);
+    assert!(said.err.contains("stopped by limits.disk"), "{}", said.err);
+    let stopped = records(&stand).into_iter().rfind(|r| r["kind"] == "budget-spent").unwrap();
+    assert!(stopped["used"].as_u64() < Some(64 << 20), "{stopped}");
+    // What there is can be looked at and taken out.
+    stand.ok(&["box", "status", "a"]);
+    stand.ok(&["box", "export", "a", "-o", "out"]);
+}
+
+#[test]
 fn a_session_ends_with_its_time_whatever_runs_in_it() {
     let stand = with_limits(&["limits.session=\"1500ms\""]);
     let started = Instant::now();

@@ -131,6 +131,7 @@ pub(crate) const ABSENT: &[Refused] = &[
     both("io_uring_setup", 425, 425, Whole, "its operations pass by the system-call filter"),
     both("io_uring_enter", 426, 426, Whole, "its operations pass by the system-call filter"),
     both("io_uring_register", 427, 427, Whole, "its operations pass by the system-call filter"),
+    both("memfd_secret", 447, 447, Whole, "takes memory that no account shows"),
 ];
 
 /// Calls that wait until they are on record and then go on. The end of a process is the moment in

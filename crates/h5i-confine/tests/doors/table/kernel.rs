@@ -96,6 +96,14 @@ fn other() -> Vec<Door> {
         door("D3b", "add_key", &["add_key"], Refused("add_key"), Outside),
         door("D3b", "keyctl", &["keyctl"], Refused("keyctl"), Outside),
         door("D3c", "io_uring", &["io_uring"], Errno(libc::ENOSYS), Outside),
+        // Memory files that are counted can be had.
+        door(
+            "D3c",
+            "memfd_secret",
+            &["raw", &libc::SYS_memfd_secret.to_string(), "0"],
+            Errno(libc::ENOSYS),
+            Twin::LikeOutside(vec!["memfd-exec".to_owned()]),
+        ),
         door(
             "D3d",
             "randomisation off",
