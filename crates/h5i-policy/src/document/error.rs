@@ -2,10 +2,12 @@
 
 use std::fmt::{self, Write};
 
+use crate::canaries::CanariesError;
 use crate::cidr::CidrError;
 use crate::escape::{Escaped, is_deceptive};
 use crate::header_template::HeaderTemplateError;
 use crate::history::HistoryError;
+use crate::home_path::HomePathError;
 use crate::host_name::HostNameError;
 use crate::host_path::HostPathError;
 use crate::net_rule::NetRuleError;
@@ -190,6 +192,10 @@ pub enum ValueError {
     Cidr(#[from] CidrError),
     /// A path of the host.
     HostPath(#[from] HostPathError),
+    /// A path of the box's home.
+    HomePath(#[from] HomePathError),
+    /// Planted credentials that can't stand beside each other.
+    Canaries(#[from] CanariesError),
     /// A host name.
     HostName(#[from] HostNameError),
     /// A secret reference.
@@ -237,6 +243,8 @@ impl ValueError {
             Self::NetRule(error) => Some(error.hint()),
             Self::Cidr(error) => Some(error.hint()),
             Self::HostName(error) => Some(error.hint().into()),
+            Self::HomePath(error) => Some(error.hint().into()),
+            Self::Canaries(error) => Some(error.hint().into()),
             Self::NeverPassed => Some("set it to a value with env.set".into()),
             _ => None,
         }
