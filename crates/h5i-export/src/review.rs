@@ -22,6 +22,7 @@ pub use refusal::{Refusal, RefusalRule};
 pub use reviewed::{Flag, FlagKind, LeftBehind, Reviewed};
 
 use crate::apply::PatchError;
+use crate::secret::PlantedValues;
 use crate::store::{Base, Store, StoreError};
 use crate::tree::{ReadLimits, TreeError, TreeSource};
 
@@ -45,6 +46,7 @@ pub struct Export<'a> {
     hidden: &'a dyn Fn(&[u8]) -> bool,
     binaries: &'a dyn Fn(&[u8]) -> bool,
     secrets: Secrets,
+    planted: Option<&'a PlantedValues>,
     limits: ReadLimits,
 }
 
@@ -145,6 +147,7 @@ impl<'a> Export<'a> {
             hidden: &|_| false,
             binaries: &|_| false,
             secrets: Secrets::Refuse,
+            planted: None,
             limits: ReadLimits::default(),
         }
     }
@@ -170,6 +173,13 @@ impl<'a> Export<'a> {
     #[must_use]
     pub const fn secrets(mut self, secrets: Secrets) -> Self {
         self.secrets = secrets;
+        self
+    }
+
+    /// Says which values were planted in the box: they count as secrets.
+    #[must_use]
+    pub const fn planted(mut self, planted: &'a PlantedValues) -> Self {
+        self.planted = Some(planted);
         self
     }
 
