@@ -107,7 +107,7 @@ const ROWS: &[Row] = &[
             policy.fs.canaries.is_empty().then_some(asked)
         },
         why: "has nothing to wait for: fs.canaries names no credential that is planted",
-        instead: "fs.canaries = [\"~/.aws/credentials\"], or set it to \"continue\"",
+        instead: "name one in fs.canaries, as in [\"~/.aws/credentials\"], or leave it out",
     },
     Row {
         field: "fs.canaries",

@@ -306,7 +306,7 @@ fn what_can_not_be_planted_is_refused_by_name() {
         assert!(failure.hint.as_deref().unwrap().contains(hint), "{:?}", failure.hint);
         assert_eq!(stand.box_directories(), [""; 0]);
     };
-    refused(&["react.canary-read=\"kill\""], "has nothing to wait for", "fs.canaries = [");
+    refused(&["react.canary-read=\"kill\""], "has nothing to wait for", "name one in fs.canaries");
     for path in ["~/.gitconfig", "~/.gitconfig/x", "~/.config"] {
         let canaries = format!("fs.canaries=[\"{path}\"]");
         let message = format!("fs.canaries: {path} can't be planted, because seed = \"git\" may");
