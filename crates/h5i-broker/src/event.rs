@@ -45,8 +45,10 @@ pub enum Event {
     Refused {
         /// Name of the grant.
         grant: String,
-        /// The run, where a token or the flow tells.
+        /// The run that asked, where its program or the flow tells; else that of the token.
         run: Option<u64>,
+        /// The run that the token was issued to, where another one asked.
+        token_of: Option<u64>,
         /// The program, where it is known.
         program: Option<Program>,
         /// Method, and path as in [`Use::path`], as far as they were understood; at most 300

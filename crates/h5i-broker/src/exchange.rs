@@ -86,10 +86,11 @@ pub(crate) async fn refuse(
     request: Option<String>,
 ) -> Response<Answer> {
     let holder = origin.holder().await;
+    let asker = holder.as_ref().and_then(|holder| holder.run).or(origin.run);
     engine.ledger.refused(Kind {
         grant: origin.served.name.clone(),
-        // Who asked, not whose token it was.
-        run: holder.as_ref().and_then(|holder| holder.run).or(origin.run).or(run),
+        run: asker.or(run),
+        token_of: run.filter(|of| asker.is_some_and(|asker| asker != *of)),
         program: holder.map(|holder| holder.program),
         request,
         denial: refusal.denial,

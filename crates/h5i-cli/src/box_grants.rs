@@ -1,6 +1,7 @@
 //! The grants of a box, between its session, the broker and the records.
 
 mod holders;
+mod private;
 mod trust;
 mod watched;
 
@@ -26,6 +27,7 @@ use crate::receipt_log::Recorder;
 use crate::seeded_home::{log_in, placeholders};
 use crate::store::{HostId, Manifest, StoredBox};
 use holders::{Holders, ToBroker};
+pub(crate) use private::check_private;
 pub(crate) use trust::Trust;
 use watched::Watched;
 
@@ -296,6 +298,7 @@ impl LiveGrants {
             return Err(Failure::told(Kind::Refused, message)
                 .hint("approve the bundle again, and make another box"));
         }
+        let ls = || format!("h5i grant ls {}", recorder.box_name());
         // One that no run holds yet can be taken back as well.
         let held = || self.broker.state().iter().any(|state| state.grant == *grant);
         if matches!(wish, GrantWish::Extend { .. }) && !held() {
@@ -303,10 +306,10 @@ impl LiveGrants {
                 Kind::NotFound,
                 format!("no run of the box holds a grant `{grant}`"),
             )
-            .hint("h5i grant ls NAME"));
+            .hint(ls()));
         }
         recorder.grant_changes(grant, change, by_ms)?;
-        let failed = |e| Failure::new(Kind::Refused, &e).hint("h5i grant ls NAME");
+        let failed = |e| Failure::new(Kind::Refused, &e).hint(ls());
         match wish {
             GrantWish::Revoke { grant } => self.broker.revoke(grant, None).map_err(failed),
             GrantWish::Extend { grant, by_ms } => {

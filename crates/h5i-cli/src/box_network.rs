@@ -6,12 +6,14 @@ use std::sync::Arc;
 use h5i_confine::{Plan, Session, SocketSlot, SpawnError};
 use h5i_export::NetworkChange;
 use h5i_net::{Budgets, EventSink, HostResolver, Network, StartError, requests};
-use h5i_policy::{NetMode, NetPolicy, NetRule, ResolvedPolicy, Tier, Via};
+use h5i_policy::{LiveError, NetMode, NetPolicy, NetRule, ResolvedPolicy, Tier, Via};
 use serde::{Deserialize, Serialize};
 
+use crate::box_grants::check_private;
 use crate::failure::{Failure, Kind};
 use crate::receipt_log::Recorder;
 use crate::running::spawn_failure;
+use crate::shown::Shown;
 
 /// The mechanism's name in the list of what is enforced.
 pub(crate) const GATE: &str = "network gate";
@@ -100,13 +102,20 @@ impl LiveNetwork {
         let (change, rule) = match wish {
             Wish::Allow { .. } if net.mode == NetMode::Open => {
                 let message = "the box's network is open, where rules have no meaning";
-                return Err(Failure::told(Kind::Refused, message).hint(
-                    "h5i box cut NAME closes it; what it may reach can be given after that",
-                ));
+                let name = recorder.box_name();
+                return Err(Failure::told(Kind::Refused, message).hint(format!(
+                    "h5i box cut {name} closes it; what it may reach can be given after that"
+                )));
             }
             Wish::Allow { rule } => {
                 net.mode = NetMode::Allow;
                 net.allow.insert(rule.clone());
+                if policy.rule_over_stand_in().is_some() {
+                    let error = LiveError::StandIn { rule: rule.clone() };
+                    return Err(Failure::new(Kind::Refused, &error)
+                        .hint("allow ranges without 198.18.0.0/24"));
+                }
+                check_private(&policy, &HostResolver)?;
                 (NetworkChange::Allow, Some(rule))
             }
             Wish::Revoke { rule } => {
@@ -128,8 +137,10 @@ impl LiveNetwork {
         recorder.network_changes(change, rule, &digest, policy.net.mode)?;
         let net = if *wish == Wish::Cut { policy.net.clone() } else { served(&policy) };
         self.network.replace(&net).map_err(|e| {
-            Failure::new(Kind::Io, &e)
-                .hint("its network is closed; h5i box stop NAME ends the session")
+            Failure::new(Kind::Io, &e).hint(format!(
+                "its network is closed; h5i box stop {} ends the session",
+                recorder.box_name()
+            ))
         })?;
         self.policy = policy;
         Ok(digest)
@@ -160,14 +171,28 @@ fn served(policy: &ResolvedPolicy) -> NetPolicy {
 /// What stands between the box and the networks of the host, in a few words.
 pub(crate) const GATE_WORDS: &str = "nftables, resolver and relay, held by the host";
 
-/// What the box may reach, in words.
-pub(crate) fn rules_words(net: &NetPolicy) -> String {
-    match net.mode {
-        NetMode::None => "nothing".to_owned(),
-        NetMode::Allow => {
-            let rules: Vec<String> = net.allow.iter().map(ToString::to_string).collect();
-            rules.join(" ")
-        }
-        _ => "every public address".to_owned(),
+/// What the box may reach by its rules and by its grants, in words.
+pub(crate) fn rules_words(net: &NetPolicy, grants: &[&str]) -> String {
+    let mut reach: Vec<String> = match net.mode {
+        NetMode::None => Vec::new(),
+        NetMode::Allow => net.allow.iter().map(ToString::to_string).collect(),
+        _ => vec!["every public address".to_owned()],
+    };
+    match (reach.is_empty(), grants) {
+        (true, []) => return "nothing".to_owned(),
+        (false, []) => {}
+        (true, _) => reach.push(only_grants(grants)),
+        (false, _) => reach.push(format!("and by grants {}", names(grants))),
     }
+    reach.join(" ")
+}
+
+/// `only grants github npm`
+pub(crate) fn only_grants(grants: &[&str]) -> String {
+    format!("only grants {}", names(grants))
+}
+
+fn names(grants: &[&str]) -> String {
+    let names: Vec<String> = grants.iter().map(|name| Shown::text(name).to_string()).collect();
+    names.join(" ")
 }

@@ -7,6 +7,7 @@ use h5i_confine::{
 };
 use h5i_policy::{NetMode, ResolvedPolicy, Unenforced, unenforced};
 
+use crate::box_network::only_grants;
 use crate::changed_paths::UPPER_IN_BOX;
 use crate::failure::{Failure, Kind};
 use crate::hook;
@@ -149,14 +150,16 @@ pub fn object_mounts(directories: Vec<PathBuf>) -> Vec<ObjectMount> {
         .collect()
 }
 
-/// The network in one word and what it means.
+/// The network in one word and what it means; without rules, the names of the grants that can be
+/// used.
 #[must_use]
-pub fn network_words(mode: NetMode) -> &'static str {
+pub fn network_words(mode: NetMode, grants: &[&str]) -> String {
     match mode {
-        NetMode::None => "network none",
-        NetMode::Host => "network host (the host's own, unfiltered)",
-        NetMode::Allow => "network allow",
-        _ => "network open",
+        NetMode::None if !grants.is_empty() => format!("network: {}", only_grants(grants)),
+        NetMode::None => "network none".to_owned(),
+        NetMode::Host => "network host (the host's own, unfiltered)".to_owned(),
+        NetMode::Allow => "network allow".to_owned(),
+        _ => "network open".to_owned(),
     }
 }
 

@@ -1,8 +1,8 @@
 //! What a box changed against its base, as the gate sees it.
 
 use h5i_export::{
-    Base, Change, ChangeKind, Export, PlantedValues, RefusalRule, ReviewError, Reviewed, Secrets,
-    When, attention_of,
+    Base, Change, ChangeKind, Closed, Export, LeftBehind, PlantedValues, Refusal, RefusalRule,
+    ReviewError, Reviewed, Secrets, When, attention_of,
 };
 use h5i_policy::{Pattern, ResolvedPolicy};
 use serde_json::{Value, json};
@@ -11,12 +11,13 @@ use crate::canary::Planted;
 use crate::failure::{Failure, Kind};
 use crate::json_bytes::JsonBytes;
 use crate::shown::Shown;
-use crate::store::{Manifest, Store, StoredBox};
+use crate::store::{BoxName, Manifest, Store, StoredBox};
 use crate::workspace::Standing;
 
 /// What a box changed: a reviewed patch, or why there is none.
 #[derive(Debug)]
 pub(crate) struct Changes {
+    name: BoxName,
     review: Result<Reviewed, ReviewError>,
 }
 
@@ -31,14 +32,28 @@ impl Changes {
     /// # Errors
     /// Why the gate refuses.
     pub(crate) fn reviewed(self) -> Result<Reviewed, Failure> {
-        self.review.map_err(|error| review_failure(&error))
+        let Self { name, review } = self;
+        review.map_err(|error| review_failure(&name, &error))
+    }
+
+    /// What is left out because its mode keeps its owner from reading it, and what opens it.
+    pub(crate) fn closed(&self) -> Option<(Vec<&[u8]>, String)> {
+        let left = self.review.as_ref().ok()?.left.iter();
+        let closed = left.filter(|(_, why)| **why == LeftBehind::Closed);
+        let paths: Vec<&[u8]> = closed.map(|(path, _)| path.as_slice()).collect();
+        let opens = opens(&self.name, &paths)?;
+        Some((paths, opens))
     }
 
     /// `3 files (+41 −2), 1 of them runs on build: build.rs`
     pub(crate) fn summary(&self) -> String {
         let reviewed = match &self.review {
             Ok(reviewed) => reviewed,
-            Err(error) => return format!("not exportable: {}", review_failure(error).message),
+            Err(error) => {
+                let Failure { message, hint, .. } = review_failure(&self.name, error);
+                let hint = hint.filter(|_| is_closed(error)).map(|hint| format!("; {hint}"));
+                return format!("not exportable: {message}{}", hint.unwrap_or_default());
+            }
         };
         let changes = &reviewed.changes;
         let sum = |of: fn(&Change) -> Option<u64>| changes.iter().filter_map(of).sum::<u64>();
@@ -66,7 +81,7 @@ impl Changes {
     pub(crate) fn files(&self) -> Value {
         match &self.review {
             Ok(reviewed) => Value::Array(reviewed.changes.iter().map(file).collect()),
-            Err(error) => json!({ "refused": review_failure(error).message }),
+            Err(error) => json!({ "refused": review_failure(&self.name, error).message }),
         }
     }
 }
@@ -116,6 +131,29 @@ pub(crate) fn changes_of(
     policy: &ResolvedPolicy,
     secrets: Secrets,
 ) -> Result<Changes, Failure> {
+    read_changes(store, (stored, manifest, policy), secrets, Closed::Refuse)
+}
+
+/// The same, for looking at: what can't be read is left out, and told by [`Changes::closed`].
+///
+/// # Errors
+/// As [`changes_of`].
+pub(crate) fn visible_changes_of(
+    store: &Store,
+    stored: &StoredBox,
+    manifest: &Manifest,
+    policy: &ResolvedPolicy,
+) -> Result<Changes, Failure> {
+    read_changes(store, (stored, manifest, policy), Secrets::Flag, Closed::LeaveOut)
+}
+
+fn read_changes(
+    store: &Store,
+    (stored, manifest, policy): (&StoredBox, &Manifest, &ResolvedPolicy),
+    secrets: Secrets,
+    closed: Closed,
+) -> Result<Changes, Failure> {
+    stored.open_own_roots()?;
     let hidden =
         |path: &[u8]| policy.fs.hide.iter().any(|pattern: &Pattern| pattern.matches(path, false));
     let binaries = |path: &[u8]| {
@@ -128,14 +166,15 @@ pub(crate) fn changes_of(
         .planted(&planted)
         .hidden(&hidden)
         .binaries(&binaries)
-        .secrets(secrets);
+        .secrets(secrets)
+        .closed(closed);
     let tree = Standing::of(store, &stored.box_dir(), &manifest.layers)
         .tree_source()
         .map_err(|e| Failure::new(Kind::Io, &e))?;
     let review = export.read(tree).and_then(h5i_export::Proposal::review);
     match review {
-        Err(error @ ReviewError::Store(_)) => Err(review_failure(&error)),
-        review => Ok(Changes { review }),
+        Err(error @ ReviewError::Store(_)) => Err(review_failure(&manifest.name, &error)),
+        review => Ok(Changes { name: manifest.name.clone(), review }),
     }
 }
 
@@ -158,8 +197,31 @@ pub(crate) fn base_of(store: &Store, manifest: &Manifest) -> Result<Base, Failur
     Ok(Base::commit(objects, id(&manifest.base.commit)?, id(&manifest.base.tree)?))
 }
 
+/// Whether the first thing that is refused is closed by its mode.
+fn is_closed(error: &ReviewError) -> bool {
+    let ReviewError::Refused { refusals } = error else { return false };
+    refusals.first().is_some_and(|refusal| refusal.rule == RefusalRule::Closed)
+}
+
+/// Closed paths that one command opens; a person does not read more.
+const OPENED: usize = 8;
+
+/// What opens closed paths of a box's workspace; none where there are none.
+fn opens(name: &BoxName, paths: &[&[u8]]) -> Option<String> {
+    // Relative to the workspace, in which a run begins; none is an option of chmod then.
+    let quoted = |path: &&[u8]| match path
+        .iter()
+        .all(|b| b.is_ascii_alphanumeric() || b"._/-".contains(b))
+    {
+        true => format!("./{}", Shown::bytes(path)),
+        false => format!("'./{}'", Shown::bytes(path).to_string().replace('\'', r"'\''")),
+    };
+    let paths: Vec<String> = paths.iter().take(OPENED).map(quoted).collect();
+    (!paths.is_empty()).then(|| format!("h5i box run {name} -- chmod u+rwx {}", paths.join(" ")))
+}
+
 /// Says why the gate refuses.
-pub(crate) fn review_failure(error: &ReviewError) -> Failure {
+fn review_failure(name: &BoxName, error: &ReviewError) -> Failure {
     match error {
         ReviewError::Refused { refusals } => {
             let list: Vec<Value> = refusals
@@ -167,11 +229,16 @@ pub(crate) fn review_failure(error: &ReviewError) -> Failure {
                 .map(|r| json!({ "path": JsonBytes(r.path.clone()), "why": r.to_string() }))
                 .collect();
             let secrets = refusals.iter().all(|r| matches!(r.rule, RefusalRule::Secret { .. }));
+            let closed = refusals.iter().filter(|r| r.rule == RefusalRule::Closed);
+            let closed: Vec<&[u8]> = closed.map(|r: &Refusal| r.path.as_slice()).collect();
             let hint = if secrets {
-                "remove them in the box, or --allow-secrets if they are meant to leave"
+                "remove them in the box, or --allow-secrets if they are meant to leave".to_owned()
+            } else if let Some(opens) = opens(name, &closed).filter(|_| is_closed(error)) {
+                opens
             } else {
                 "change or remove them in the box, then export again; --json lists them. What git \
                  is to ignore, the base's .gitignore has to name"
+                    .to_owned()
             };
             Failure::new(Kind::Refused, error).hint(hint).detail("refused", list)
         }

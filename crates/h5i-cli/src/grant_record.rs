@@ -136,9 +136,12 @@ impl GrantRecord {
                 };
                 Some((run, event))
             }
-            broker::Event::Refused { grant, run, program, request, denial, count } => {
+            broker::Event::Refused { grant, run, token_of, program, request, denial, count } => {
                 let (pid, program) = opener(program);
-                let reason = denial.to_string();
+                let reason = match token_of {
+                    Some(of) => format!("{denial}; the token is that of run {of}"),
+                    None => denial.to_string(),
+                };
                 if let Some(run) = run {
                     let program = program.as_ref().map(|p| JsonBytes(p.as_bytes().to_vec()));
                     let told = GrantRefused {
@@ -202,5 +205,46 @@ pub(crate) const fn end_of(end: End) -> GrantEnd {
         End::RunEnded => GrantEnd::RunEnded,
         End::Ended => GrantEnd::Ended,
         _ => GrantEnd::Done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use h5i_broker::Denial;
+
+    use super::*;
+
+    /// The run and the reason of a refusal on record.
+    fn recorded(
+        record: &mut GrantRecord,
+        run: Option<u64>,
+        token_of: Option<u64>,
+    ) -> (Option<u64>, String) {
+        let refused = broker::Event::Refused {
+            grant: "api".into(),
+            run,
+            token_of,
+            program: Some(Program { pid: 7, path: "/usr/bin/curl".into() }),
+            request: None,
+            denial: Denial::Token,
+            count: 1,
+        };
+        match record.take_in(refused) {
+            Some((run, Event::GrantRefused { reason, .. })) => (run, reason),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_of_the_run_that_asked_and_names_the_tokens() {
+        let mut record = GrantRecord::new(&ResolvedPolicy::default());
+        let plain = Denial::Token.to_string();
+        let others = format!("{plain}; the token is that of run 1");
+        assert_eq!(recorded(&mut record, Some(2), Some(1)), (Some(2), others.clone()));
+        assert_eq!(recorded(&mut record, Some(2), None), (Some(2), plain.clone()));
+        assert_eq!(recorded(&mut record, None, None), (None, plain.clone()));
+        let refused = record.take(2).refused.into_iter();
+        let told: Vec<(String, u64)> = refused.map(|one| (one.reason, one.count)).collect();
+        assert_eq!(told, [(others, 1), (plain, 1)]);
     }
 }

@@ -5,11 +5,16 @@
 //! group of it.
 
 mod cargo;
+mod gem;
 mod go;
 mod ini;
+mod maven;
+mod node;
 mod npm;
 mod pip;
 mod url;
+mod uv;
+mod yaml;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,7 +26,8 @@ use h5i_policy::NetRule;
 use crate::surroundings::Surroundings;
 
 /// The tools whose configuration is known.
-pub(crate) const TOOLS: [&str; 4] = ["cargo", "go", "npm", "pip"];
+pub(crate) const TOOLS: [&str; 11] =
+    ["bun", "cargo", "deno", "gem", "go", "maven", "npm", "pip", "pnpm", "uv", "yarn"];
 /// The largest configuration file that is read, in bytes.
 const LARGEST: u64 = 1 << 20;
 
@@ -34,7 +40,19 @@ pub(crate) fn tool_groups(surroundings: &Surroundings) -> BTreeMap<String, Group
 }
 
 fn groups_of(configured: &Configured<'_>) -> BTreeMap<String, Group> {
-    let tools = [cargo::group, go::group, npm::group, pip::group];
+    let tools = [
+        node::bun,
+        cargo::group,
+        node::deno,
+        gem::group,
+        go::group,
+        maven::group,
+        npm::group,
+        pip::group,
+        node::pnpm,
+        uv::group,
+        node::yarn,
+    ];
     let found = TOOLS.into_iter().zip(tools).map(|(tool, of)| (tool.to_owned(), of(configured)));
     found.filter(|(_, group)| !group.is_empty()).collect()
 }

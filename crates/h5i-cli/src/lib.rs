@@ -40,6 +40,7 @@ mod net_sources;
 mod network_trial;
 mod origin;
 mod own_places;
+mod own_registry;
 mod pager;
 mod passing;
 mod patch_text;

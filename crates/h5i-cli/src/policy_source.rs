@@ -16,6 +16,7 @@ use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::groups::{TOOLS, tool_groups};
 use crate::own_places::OwnPlaces;
+use crate::own_registry;
 use crate::path_error::{Action, PathError};
 use crate::spool;
 use crate::toolchains::{HostFiles, Question, Toolchains, find_toolchains, system_grants};
@@ -73,7 +74,9 @@ pub fn source_policy(
         }
         resolved = grounds.resolve(&grounds.layers, profile, overrides.tier(Tier::Supervised))?;
     }
-    Ok(Sourced { resolved, toolchains: grounds.toolchains })
+    let mut toolchains = grounds.toolchains;
+    own_registry::keep_apart(&mut toolchains.links, &resolved);
+    Ok(Sourced { resolved, toolchains })
 }
 
 /// What the command line asks for over the profile.

@@ -11,6 +11,7 @@ mod host_id;
 mod lock;
 mod manifest;
 mod objects;
+mod own_roots;
 mod removal;
 mod remove_tree;
 mod replace;

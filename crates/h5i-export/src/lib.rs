@@ -73,8 +73,9 @@ pub use record::{
 };
 pub use report::{Completeness, Mechanism, MechanismState, ReportInput};
 pub use review::{
-    Attention, Change, ChangeKind, Export, Flag, FlagKind, LeftBehind, MachineCode, Proposal,
-    Refusal, RefusalRule, ReviewError, Reviewed, Secrets, When, attention_of, machine_code,
+    Attention, Change, ChangeKind, Closed, Export, Flag, FlagKind, LeftBehind, MachineCode,
+    Proposal, Refusal, RefusalRule, ReviewError, Reviewed, Secrets, When, attention_of,
+    machine_code,
 };
 pub use secret::{PlantedError, PlantedValues, Redactor, SecretFound, find_secrets, redact};
 pub use store::{Base, StoreError};

@@ -36,6 +36,17 @@ pub enum Secrets {
     Flag,
 }
 
+/// What is done about what its own mode keeps from being read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Closed {
+    /// The export is refused, and names it.
+    Refuse,
+    /// It is left out and noted as [`LeftBehind::Closed`]: for looking at the rest, where nothing
+    /// leaves. What the base has there counts as unchanged.
+    LeaveOut,
+}
+
 /// One export: the pinned base and what may leave.
 ///
 /// `Export::new(base, policy, scratch)?.read(tree)?.review()?` gives a [`Reviewed`].
@@ -47,6 +58,7 @@ pub struct Export<'a> {
     binaries: &'a dyn Fn(&[u8]) -> bool,
     secrets: Secrets,
     planted: Option<&'a PlantedValues>,
+    closed: Closed,
     limits: ReadLimits,
 }
 
@@ -148,6 +160,7 @@ impl<'a> Export<'a> {
             binaries: &|_| false,
             secrets: Secrets::Refuse,
             planted: None,
+            closed: Closed::Refuse,
             limits: ReadLimits::default(),
         }
     }
@@ -180,6 +193,13 @@ impl<'a> Export<'a> {
     #[must_use]
     pub const fn planted(mut self, planted: &'a PlantedValues) -> Self {
         self.planted = Some(planted);
+        self
+    }
+
+    /// Says what is done about what can't be read.
+    #[must_use]
+    pub const fn closed(mut self, closed: Closed) -> Self {
+        self.closed = closed;
         self
     }
 

@@ -1,5 +1,6 @@
 //! Git objects of the host: the pinned base, and a quarantine for what the box proposes.
 
+use std::cell::Cell;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -9,6 +10,12 @@ use git2::{Config, ObjectType, Oid, Repository, Tree};
 
 /// The most object directories that a base may borrow from.
 const MAX_ALTERNATES: usize = 1024;
+
+/// Bytes of objects that are kept in memory. A file for each would cost far more than reading what
+/// the box has changed; what is more goes into files.
+const IN_MEMORY: usize = 16 << 20;
+/// What an object in memory takes beside its bytes.
+const EACH: usize = 256;
 
 /// What a box was made from: a commit, its tree and where its objects are.
 ///
@@ -96,12 +103,17 @@ impl StoreError {
     }
 }
 
-/// The base's objects, read-only, and a temporary object directory that takes all that is written.
+/// The base's objects, read-only, and what takes all that is written: memory, and when that is used
+/// up a temporary object directory.
 ///
 /// It is a repository without a git directory: no config of the box, the repository, the user or
 /// the system is read, and there are no refs, hooks, index, attributes or filters to find.
 pub(crate) struct Store {
     pub(crate) repo: Repository,
+    /// The same without the memory.
+    directory: Repository,
+    /// Bytes in memory.
+    kept: Cell<usize>,
     /// Removed with the store.
     _quarantine: tempfile::TempDir,
 }
@@ -143,11 +155,15 @@ impl Store {
         // Opened as a repository only for its object database with a place to write.
         let opened = Repository::open_bare(root).map_err(StoreError::git("open the quarantine"))?;
         let odb = opened.odb().map_err(StoreError::git("open the objects of the base"))?;
+        // Asked first, and written to.
+        odb.add_new_mempack_backend(i32::MAX).map_err(StoreError::git("keep objects in memory"))?;
+        let directory =
+            Repository::open_bare(root).map_err(StoreError::git("open the quarantine"))?;
         let repo = Repository::from_odb(odb).map_err(StoreError::git("open the objects"))?;
         Config::new()
             .and_then(|empty| repo.set_config(&empty))
             .map_err(StoreError::git("set an empty configuration"))?;
-        let store = Self { repo, _quarantine: quarantine };
+        let store = Self { repo, directory, kept: Cell::new(0), _quarantine: quarantine };
         store.check(base)?;
         Ok(store)
     }
@@ -179,10 +195,21 @@ impl Store {
 
     /// Writes one object into the quarantine.
     pub(crate) fn write(&self, kind: ObjectType, bytes: &[u8]) -> Result<Oid, StoreError> {
-        self.repo
-            .odb()
+        let kept = self.kept.get().saturating_add(bytes.len() + EACH);
+        let repo = if kept <= IN_MEMORY {
+            self.kept.set(kept);
+            &self.repo
+        } else {
+            &self.directory
+        };
+        repo.odb()
             .and_then(|odb| odb.write(kind, bytes))
             .map_err(StoreError::git("write an object into the quarantine"))
+    }
+
+    /// Where a large object is written part by part: never to memory.
+    pub(crate) fn directory(&self) -> Result<git2::Odb<'_>, StoreError> {
+        self.directory.odb().map_err(StoreError::git("open the quarantine"))
     }
 
     /// A blob's content.
@@ -236,4 +263,36 @@ fn alternates(objects: &Path, beside: Option<&Path>) -> Result<Vec<u8>, StoreErr
         }
     }
     Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use git2::ObjectType;
+
+    use super::{IN_MEMORY, Store};
+    use crate::fixture::Fixture;
+
+    /// Files of objects in the quarantine.
+    fn files(store: &Store) -> usize {
+        let objects = store._quarantine.path().join("objects");
+        let directories = std::fs::read_dir(objects).expect("reads").flatten();
+        let of_objects = directories.filter(|entry| entry.file_name().len() == 2);
+        of_objects.map(|entry| std::fs::read_dir(entry.path()).expect("reads").count()).sum()
+    }
+
+    #[test]
+    fn what_fits_is_kept_in_memory_and_all_of_it_is_found_again() {
+        let fixture = Fixture::new(|_| ());
+        let store = Store::open(&fixture.base, fixture.path()).expect("opens");
+        let contents = [1, 2, 3].map(|byte| vec![byte; IN_MEMORY / 2 - 1024]);
+        let ids = contents.each_ref().map(|content| {
+            let id = store.write(ObjectType::Blob, content).expect("writes");
+            (id, files(&store))
+        });
+        assert_eq!(ids.map(|(_, files)| files), [0, 0, 1]);
+        for ((id, _), content) in ids.iter().zip(&contents) {
+            assert_eq!(store.blob(*id).expect("reads").content(), content);
+            assert_eq!(store.blob_size(*id).expect("reads"), content.len() as u64);
+        }
+    }
 }

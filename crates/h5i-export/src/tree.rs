@@ -61,6 +61,13 @@ impl Special {
     }
 }
 
+impl TreeError {
+    /// Whether the mode of something keeps its owner, whom the host reads for, from looking into it.
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
+    }
+}
+
 /// Why a tree can't be read to its end.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -33,11 +33,13 @@ mod properties;
 mod provenance;
 mod public_suffix;
 mod react;
+mod request_path;
 mod resolve;
 mod resolved;
 mod secret_part;
 mod secret_ref;
 mod seed;
+mod stand_in;
 #[cfg(test)]
 mod strategy;
 mod suggest;
@@ -45,6 +47,7 @@ mod text;
 mod tier;
 mod unenforced;
 mod units;
+mod variables;
 mod word;
 
 pub use canaries::{Canaries, CanariesError};
@@ -71,6 +74,7 @@ pub use order::Loosening;
 pub use pattern::{Pattern, PatternError};
 pub use provenance::{GroupUse, Provenance, Source};
 pub use react::{React, Reaction, Violation};
+pub use request_path::RequestPathError;
 pub use resolve::{
     Conflict, ResolveError, ResolveRequest, Resolved, WorkspaceContent, profile_names, resolve,
 };

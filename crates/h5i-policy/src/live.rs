@@ -25,6 +25,12 @@ pub enum LiveError {
     /// Rules have no meaning in an open network.
     #[error("the box has an open network, where rules have no meaning")]
     OpenNetwork,
+    /// The rule lists an address that stands for the service of a grant by `intercept`.
+    #[error("rule \"{rule}\" lists addresses of 198.18.0.0/24, which stand for services of grants")]
+    StandIn {
+        /// The rule.
+        rule: NetRule,
+    },
     /// The rule to be revoked is not listed.
     #[error("rule \"{rule}\" is not listed")]
     NotListed {
@@ -55,6 +61,9 @@ impl ResolvedPolicy {
             (LiveChange::Allow(rule), _) => {
                 next.net.mode = NetMode::Allow;
                 next.net.allow.insert(rule.clone());
+                if next.rule_over_stand_in().is_some() {
+                    return Err(LiveError::StandIn { rule: rule.clone() });
+                }
             }
             (LiveChange::Revoke(rule), _) => {
                 if !next.net.allow.remove(rule) {
@@ -91,6 +100,27 @@ mod tests {
         let revoked = allowed.after(&LiveChange::Revoke(rule("a.example"))).expect("revoke");
         assert!(revoked.net.allow.is_empty());
         assert_eq!(allowed.after(&LiveChange::Cut), Ok(before));
+    }
+
+    #[test]
+    fn an_address_that_stands_for_a_service_is_not_allowed_beside_its_grant() {
+        let mut policy = ResolvedPolicy::default();
+        let allow = |text| LiveChange::Allow(rule(text));
+        policy.after(&allow("198.18.0.0/16")).expect("no grant");
+        let mut grant = crate::Grant::to("a.example".parse().expect("a name"));
+        policy.grants.insert("g".into(), grant.clone());
+        policy.after(&allow("198.18.0.0/16")).expect("none by intercept");
+        grant.via = crate::Via::Intercept;
+        policy.grants.insert("g".into(), grant);
+        for text in ["198.18.0.0/16", "198.18.0.7:8080", "0.0.0.0/0:22", "198.18.0.128/25"] {
+            let refused = LiveError::StandIn { rule: rule(text) };
+            assert_eq!(policy.after(&allow(text)), Err(refused), "{text}");
+        }
+        for text in
+            ["198.18.1.0/24", "198.19.0.0/16", "10.0.0.0/8", "[2001:db8::/32]:22", "b.example"]
+        {
+            policy.after(&allow(text)).expect(text);
+        }
     }
 
     #[test]

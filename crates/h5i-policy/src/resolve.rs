@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::document::error::{DocumentError, DocumentErrorKind};
-use crate::document::read::{ReadError, did_you_mean};
+use crate::document::read::{ReadError, TWO_SETTERS, did_you_mean};
 use crate::document::setting::{Setting, follows_net_mode};
 use crate::escape::Escaped;
 use crate::history::History;
@@ -12,6 +12,7 @@ use crate::layer::{Layer, OverrideError, Overrides, refusal};
 use crate::provenance::{Provenance, Source};
 use crate::resolved::{Combine, GrantOrigin, NetMode, ReadGrant, ResolvedPolicy};
 use crate::tier::Tier;
+use crate::variables::{VariableClash, variable_clash};
 
 mod chain;
 mod draft;
@@ -107,6 +108,28 @@ pub enum Conflict {
         /// The first grant.
         grant: String,
     },
+    /// A variable that a grant gives a run and something else as well.
+    #[error("{} is set by `{}` and by `{}`", Escaped(name), Escaped(first), Escaped(second))]
+    VariableSetTwice {
+        /// The variable.
+        name: String,
+        /// The key that sets it: `env.pass`, `env.set.NAME` or `grant.NAME`.
+        first: String,
+        /// The key of the grant that sets it as well.
+        second: String,
+    },
+    /// A rule that lists an address which stands for a service.
+    #[error(
+        "`net.allow` lists {rule}, where addresses of 198.18.0.0/24 stand for the services of grants \
+         by intercept, as of \"{}\"",
+        Escaped(grant)
+    )]
+    StandIn {
+        /// The rule.
+        rule: String,
+        /// The first grant by `intercept`.
+        grant: String,
+    },
 }
 
 impl Conflict {
@@ -118,6 +141,10 @@ impl Conflict {
             Self::HideBesideWrite { .. } => "leave out fs.write, or fs.hide",
             Self::Combination { .. } => {
                 "list hosts with net.mode = \"allow\", or accept it with combine = \"accepted\""
+            }
+            Self::VariableSetTwice { .. } => TWO_SETTERS,
+            Self::StandIn { .. } => {
+                "list ranges without 198.18.0.0/24, or reach the service by a grant by reverse"
             }
         }
     }
@@ -271,6 +298,12 @@ fn check(policy: &ResolvedPolicy, workspace: WorkspaceContent) -> Result<(), Con
         (open, workspace, policy.combine, policy.grants.keys().next())
     {
         return Err(Conflict::Combination { grant: grant.clone() });
+    }
+    if let Some(VariableClash { name, first, second }) = variable_clash(policy) {
+        return Err(Conflict::VariableSetTwice { name, first, second });
+    }
+    if let Some((rule, grant)) = policy.rule_over_stand_in() {
+        return Err(Conflict::StandIn { rule: rule.to_string(), grant: grant.to_owned() });
     }
     Ok(())
 }

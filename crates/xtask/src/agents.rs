@@ -70,14 +70,10 @@ fn rehearse(h5i: &Path, scratch: &Path) -> Result<u8> {
     } else {
         rehearsal.args(["--map-root-user", "--net", "--mount"]);
     }
-    let id = |what: &str| -> Result<String> {
-        let told = Command::new("id").arg(what).output().context("could not start id")?;
-        Ok(String::from_utf8_lossy(&told.stdout).trim().to_owned())
-    };
     let status = rehearsal
         .args(["bash", "rehearsal.sh"])
         .arg(h5i)
-        .args([id("-u")?, id("-g")?])
+        .args([needs::own_id("-u")?, needs::own_id("-g")?])
         .current_dir(scratch)
         .stdin(Stdio::null())
         .status()

@@ -1,5 +1,5 @@
 //! Tasks of the h5i workspace: `cargo xtask TASK`, where the task is one of
-//! test, agents, bench, soak, builds, examples, figures, fuzz, round-trips, package, tidy.
+//! test, agents, managers, bench, soak, builds, examples, figures, fuzz, round-trips, package, tidy.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::disallowed_methods,
@@ -13,6 +13,7 @@ mod builds;
 mod examples;
 mod figures;
 mod fuzz;
+mod managers;
 mod needs;
 mod package;
 mod round_trips;
@@ -27,6 +28,7 @@ const USAGE: &str = "\
 usage: cargo xtask TASK
   test [--quick]   build once, run every test (as root: as root and as an ordinary user)
   agents           Claude Code and Codex in a box, against stand-ins for their services
+  managers         npm, pip, cargo and go in a box, against registries that stand in for public ones
   bench            h5i beside bare exec and bubblewrap, one run, medians and ratios
   bench --sizes    a box on 100, 10,000 and 100,000 files, beside worktrees, clones and bubblewrap
   soak [N [SEED]]  kill h5i at N random moments (200) on each back end, where nothing may survive;
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
     let result = match args.first().map(String::as_str) {
         Some("test") => test::run(&root(), args.iter().any(|arg| arg == "--quick")),
         Some("agents") => agents::run(&root()),
+        Some("managers") => managers::run(&root()),
         Some("bench") if args.iter().any(|arg| arg == "--sizes") => {
             bench::sizes::run(&root(), &args[1..])
         }

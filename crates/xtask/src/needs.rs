@@ -1,6 +1,6 @@
 //! What the tests need from the system beyond Rust, a C compiler and git.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -52,10 +52,11 @@ pub(crate) fn provide() -> Result<bool> {
 
 fn missing() -> Vec<(&'static str, &'static str)> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    PROGRAMS
-        .into_iter()
-        .filter(|(program, _)| !std::env::split_paths(&path).any(|dir| dir.join(program).is_file()))
-        .collect()
+    // An ordinary user's PATH may lack the system's own part, which the user may read.
+    let mut dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    dirs.extend(["/usr/sbin", "/sbin"].map(PathBuf::from));
+    let there = |program: &str| dirs.iter().any(|dir| dir.join(program).is_file());
+    PROGRAMS.into_iter().filter(|(program, _)| !there(program)).collect()
 }
 
 fn install(missing: &[(&str, &str)]) -> Result<()> {
@@ -83,4 +84,10 @@ fn install(missing: &[(&str, &str)]) -> Result<()> {
 pub(crate) fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+/// The number of who runs this: `-u` for the user, `-g` for the group.
+pub(crate) fn own_id(which: &str) -> Result<String> {
+    let told = Command::new("id").arg(which).output().context("could not start id")?;
+    Ok(String::from_utf8_lossy(&told.stdout).trim().to_owned())
 }

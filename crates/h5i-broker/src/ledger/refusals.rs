@@ -12,6 +12,7 @@ const KINDS: usize = 256;
 pub(crate) struct Kind {
     pub(crate) grant: String,
     pub(crate) run: Option<u64>,
+    pub(crate) token_of: Option<u64>,
     pub(crate) program: Option<Program>,
     pub(crate) request: Option<String>,
     pub(crate) denial: Denial,
@@ -26,7 +27,7 @@ impl Refusals {
     pub(crate) fn count(&mut self, mut kind: Kind) -> Option<Event> {
         if self.0.len() >= KINDS && !self.0.contains_key(&kind) {
             // At most as many as there are grants and denials.
-            kind = Kind { run: None, program: None, request: None, ..kind };
+            kind = Kind { run: None, token_of: None, program: None, request: None, ..kind };
         }
         if let Some(untold) = self.0.get_mut(&kind) {
             *untold += 1;
@@ -52,8 +53,8 @@ impl Refusals {
 }
 
 fn told(kind: Kind, count: u64) -> Event {
-    let Kind { grant, run, program, request, denial } = kind;
-    Event::Refused { grant, run, program, request, denial, count }
+    let Kind { grant, run, token_of, program, request, denial } = kind;
+    Event::Refused { grant, run, token_of, program, request, denial, count }
 }
 
 #[cfg(test)]
@@ -64,6 +65,7 @@ mod tests {
         Kind {
             grant: "g".to_owned(),
             run: Some(run),
+            token_of: None,
             program: None,
             request: Some(format!("GET /{request}")),
             denial: Denial::Path,

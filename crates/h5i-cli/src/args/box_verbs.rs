@@ -52,7 +52,10 @@ pub enum BoxVerb {
     Cut(SessionArgs),
     /// Stop every process of a box where it is; deadlines go on
     Freeze(SessionArgs),
-    /// Let the processes of a frozen box go on
+    /// Let the processes of a frozen box go on, and its export pass
+    ///
+    /// After a violation for which its policy says `freeze-export` (`react`), a box is not exported,
+    /// whether it lives or not, until a person has looked at it and lets that pass by this.
     Thaw(SessionArgs),
     /// End what runs in a box at once
     Kill(SessionArgs),

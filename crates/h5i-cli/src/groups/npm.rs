@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use h5i_policy::NetRule;
+
 use super::ini::{Setting, settings};
 use super::url::rule_of;
 use super::{Configured, Group, line_of, text_of};
@@ -10,23 +12,24 @@ use super::{Configured, Group, line_of, text_of};
 const REGISTRY: [&str; 2] = ["npm_config_registry", "NPM_CONFIG_REGISTRY"];
 
 pub(super) fn group(configured: &Configured<'_>) -> Group {
-    let mut group = Group::new();
     let mut files = vec![user_file(configured)];
     files.extend(global_files(configured, &files));
+    group_of(configured, files)
+}
+
+/// The registries of npm's variables and of these files, strongest first.
+pub(super) fn group_of(configured: &Configured<'_>, files: Vec<PathBuf>) -> Group {
+    let mut group = Group::new();
     let read: Vec<(PathBuf, Vec<Setting>)> =
         files.into_iter().filter_map(|path| text_of(&path).map(|t| (path, settings(&t)))).collect();
-    // Of one registry the strongest word holds: variables, the user's file, the host's.
-    let by_variable = REGISTRY.into_iter().find_map(|name| {
-        let rule = configured.variable(name).map(rule_of)?;
-        Some((rule, name.to_owned()))
-    });
     let in_files = || {
         read.iter().find_map(|(path, all)| {
             let own = all.iter().rfind(|setting| setting.key == "registry")?;
             Some((rule_of(&expanded(configured, &own.value)), line_of(path, own.line)))
         })
     };
-    if let Some((Some(rule), place)) = by_variable.or_else(in_files) {
+    // Of one registry the strongest word holds: variables, the user's file, the host's.
+    if let Some((Some(rule), place)) = by_variable(configured).or_else(in_files) {
         group.insert(rule, place);
     }
     for (path, all) in &read {
@@ -40,7 +43,15 @@ pub(super) fn group(configured: &Configured<'_>) -> Group {
     group
 }
 
-fn user_file(configured: &Configured<'_>) -> PathBuf {
+/// The registry that a variable names, if one does, and the variable.
+pub(super) fn by_variable(configured: &Configured<'_>) -> Option<(Option<NetRule>, String)> {
+    REGISTRY.into_iter().find_map(|name| {
+        let rule = configured.variable(name).map(rule_of)?;
+        Some((rule, name.to_owned()))
+    })
+}
+
+pub(super) fn user_file(configured: &Configured<'_>) -> PathBuf {
     let named = ["npm_config_userconfig", "NPM_CONFIG_USERCONFIG"];
     let named = named.into_iter().find_map(|name| configured.variable(name));
     named.map_or_else(|| configured.home(".npmrc"), PathBuf::from)
@@ -75,7 +86,7 @@ fn global_files(configured: &Configured<'_>, user: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// With `${NAME}` replaced by the variable, where it is set.
-fn expanded(configured: &Configured<'_>, value: &str) -> String {
+pub(super) fn expanded(configured: &Configured<'_>, value: &str) -> String {
     let mut text = String::new();
     let mut rest = value;
     while let Some((before, after)) = rest.split_once("${") {

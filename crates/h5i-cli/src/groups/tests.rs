@@ -139,6 +139,149 @@ fn go_has_its_proxies_and_its_checksum_database() {
 }
 
 #[test]
+fn uv_has_every_index_of_its_files_and_variables() {
+    let user = "index-url = \"https://u:p@main.example/simple\"\nextra-index-url = [\"https://one.example\"]\n\
+                [[index]]\nname = \"own\"\nurl = \"https://own.example/simple\"\n\
+                [pip]\nindex-url = \"https://pip.example\"\n";
+    let system = "index-url = \"https://weak.example\"\nfind-links = [\"/srv/wheels\", \"https://links.example\"]\n";
+    let files = [("home/.config/uv/uv.toml", user), ("etc/uv/uv.toml", system)];
+    let place = "home/.config/uv/uv.toml";
+    assert_eq!(
+        Host::new(&files, &[]).group("uv"),
+        [
+            "links.example:443 etc/uv/uv.toml, find-links".to_owned(),
+            format!("main.example:443 {place}, index-url"),
+            format!("one.example:443 {place}, extra-index-url"),
+            format!("own.example:443 {place}, index"),
+            format!("pip.example:443 {place}, pip.index-url"),
+        ]
+    );
+    let variables = [
+        ("UV_NO_CONFIG", "1"),
+        ("UV_DEFAULT_INDEX", "https://v.example/simple"),
+        ("UV_INDEX", "a=https://a.example/x https://b.example/?c=d"),
+        ("UV_PYTHON_INSTALL_MIRROR", "https://python.example"),
+    ];
+    assert_eq!(
+        Host::new(&files, &variables).group("uv"),
+        [
+            "a.example:443 UV_INDEX",
+            "b.example:443 UV_INDEX",
+            "python.example:443 UV_PYTHON_INSTALL_MIRROR",
+            "v.example:443 UV_DEFAULT_INDEX",
+        ]
+    );
+    let named = [("UV_CONFIG_FILE", "/nowhere")];
+    assert_eq!(Host::new(&files, &named).group("uv"), [""; 0]);
+}
+
+#[test]
+fn what_installs_packages_of_npm_has_its_own_files_beside_those_of_npm() {
+    let npmrc =
+        ("home/.npmrc", "registry=https://npm.example\n@acme:registry=https://acme.example\n");
+    let host = |more: &[(&str, &str)], variables: &[(&str, &str)]| {
+        Host::new(&[&[npmrc], more].concat(), variables)
+    };
+    let npm = ["acme.example:443 home/.npmrc:2", "npm.example:443 home/.npmrc:1"];
+    for tool in ["bun", "deno", "pnpm", "yarn"] {
+        assert_eq!(host(&[], &[]).group(tool), npm, "{tool}");
+    }
+    // pnpm's own file says what npm's does not.
+    let rc = (
+        "home/.config/pnpm/rc",
+        "registry=https://weak.example\n@own:registry=https://rc.example\n",
+    );
+    let yaml =
+        ("home/.config/pnpm/config.yaml", "registries:\n  \"@more\": https://u:p@more.example/\n");
+    let pnpm = host(&[rc, yaml], &[]).group("pnpm");
+    let own = [
+        "more.example:443 home/.config/pnpm/config.yaml:2",
+        npm[1],
+        "rc.example:443 home/.config/pnpm/rc:2",
+    ];
+    assert_eq!(pnpm, [npm[0], own[0], own[1], own[2]]);
+    let yml = "npmScopes:\n  own:\n    npmRegistryServer: \"https://${HOST}/npm\"\nnpmRegistryServer: https://yarn.example\n\
+               npmAuthToken: canary\n";
+    let classic = "# yarn lockfile v1\nregistry \"https://classic.example\"\n\"@old:registry\" \"https://old.example/\"\n";
+    let files = [("home/.yarnrc.yml", yml), ("home/.yarnrc", classic)];
+    assert_eq!(
+        Host::new(&files, &[("HOST", "own.example")]).group("yarn"),
+        [
+            "classic.example:443 home/.yarnrc:2",
+            "old.example:443 home/.yarnrc:3",
+            "own.example:443 home/.yarnrc.yml:3",
+            "yarn.example:443 home/.yarnrc.yml:4",
+        ]
+    );
+    let variables = [("YARN_NPM_REGISTRY_SERVER", "https://v.example"), ("HOST", "own.example")];
+    let yarn = Host::new(&files, &variables).group("yarn");
+    assert_eq!(yarn[2], "v.example:443 YARN_NPM_REGISTRY_SERVER", "{yarn:?}");
+    assert_eq!(yarn.len(), 3, "{yarn:?}");
+    let bunfig = "[install]\nregistry = { url = \"https://bun.example\", token = \"canary\" }\n\
+                  [install.scopes]\nown = \"https://u:p@own.example\"\n";
+    let files = [("home/.bunfig.toml", bunfig)];
+    let own = "own.example:443 home/.bunfig.toml, install.scopes.own";
+    assert_eq!(
+        Host::new(&files, &[]).group("bun"),
+        ["bun.example:443 home/.bunfig.toml, install.registry", own]
+    );
+    let variables = [("BUN_CONFIG_REGISTRY", "https://v.example")];
+    assert_eq!(
+        Host::new(&files, &variables).group("bun"),
+        [own, "v.example:443 BUN_CONFIG_REGISTRY"]
+    );
+    let variables = [("JSR_URL", "https://jsr.example")];
+    assert_eq!(Host::new(&[], &variables).group("deno"), ["jsr.example:443 JSR_URL"]);
+}
+
+#[test]
+fn gem_has_the_sources_of_its_last_file_and_the_mirrors_of_bundler() {
+    let gemrc =
+        "---\n:backtrace: false\n:sources:\n- https://u:p@gems.example/\n- https://more.example\n";
+    let bundle = "---\nBUNDLE_MIRROR__HTTPS://A__EXAMPLE/: \"https://mirror.example\"\n\
+                  BUNDLE_MIRROR__HTTPS://A__EXAMPLE/__FALLBACK_TIMEOUT/: \"3\"\nBUNDLE_PATH: /x\n";
+    let files = [
+        ("home/.gemrc", gemrc),
+        ("etc/gemrc", ":sources: [https://weak.example]\n"),
+        ("home/.bundle/config", bundle),
+    ];
+    let sources = ["gems.example:443 home/.gemrc:4", "more.example:443 home/.gemrc:5"];
+    let mirror = "mirror.example:443 home/.bundle/config:2";
+    assert_eq!(Host::new(&files, &[]).group("gem"), [sources[0], mirror, sources[1]]);
+    let variables = [("BUNDLE_MIRROR__HTTPS://A__EXAMPLE/", "https://v.example")];
+    let of_variable = "v.example:443 BUNDLE_MIRROR__HTTPS://A__EXAMPLE/";
+    let found = Host::new(&files, &variables).group("gem");
+    assert_eq!(found, [sources[0], sources[1], of_variable]);
+    assert_eq!(Host::new(&files[1..2], &[]).group("gem"), ["weak.example:443 etc/gemrc:1"]);
+}
+
+#[test]
+fn maven_has_mirrors_and_repositories_that_are_not_blocked() {
+    let settings = "<settings xmlns=\"http://maven.apache.org/SETTINGS/1.2.0\">\n\
+                    <servers><server><id>a</id><password>canary</password></server></servers>\n\
+                    <!-- <mirror><url>https://never.example</url></mirror> -->\n\
+                    <mirrors><mirror><id>a</id><url> https://u:p@mirror.example/maven </url></mirror>\n\
+                    <mirror><url>http://blocked.example/</url><blocked>true</blocked></mirror></mirrors>\n\
+                    <profiles><profile><repositories><repository>\n\
+                    <url>https://${env.HOST}/repo</url></repository></repositories>\n\
+                    <pluginRepositories><pluginRepository><url>https://plugins.example</url>\
+                    </pluginRepository></pluginRepositories></profile></profiles></settings>";
+    let host = Host::new(&[("home/.m2/settings.xml", settings)], &[("HOST", "own.example:8443")]);
+    assert_eq!(
+        host.group("maven"),
+        [
+            "mirror.example:443 home/.m2/settings.xml:4",
+            "own.example:8443 home/.m2/settings.xml:7",
+            "plugins.example:443 home/.m2/settings.xml:8",
+        ]
+    );
+    let bare =
+        "<settings><mirrors><mirror><url>https://m.example</url></mirror></mirrors></settings>";
+    let host = Host::new(&[("etc/maven/settings.xml", bare)], &[]);
+    assert_eq!(host.group("maven"), ["m.example:443 etc/maven/settings.xml:1"]);
+}
+
+#[test]
 fn what_is_no_plain_text_is_passed_over() {
     let host = Host::new(&[("home/.config/go/env", "GOPROXY=https://a.example\n")], &[]);
     fs::create_dir_all(host.dir.path().join("home/.npmrc")).unwrap();

@@ -23,12 +23,13 @@ use crate::program_record::{Programs, Tally};
 use crate::session::{Opened, Reactions, Refused, Spent};
 use crate::shown::Shown;
 use crate::spool::Spool;
-use crate::store::{Manifest, StoredBox};
+use crate::store::{BoxName, Manifest, StoredBox};
 
 /// Turns the events of a session into records, and keeps what was refused for the summaries.
 #[derive(Debug)]
 pub struct Recorder {
     pub(super) log: ReceiptLog,
+    box_name: BoxName,
     tier: Tier,
     policy: Mutex<String>,
     runs: Mutex<BTreeMap<u64, Going>>,
@@ -90,6 +91,7 @@ impl Recorder {
         let reactions = Reactions::new(policy_of.react.clone(), name, log.host_dir());
         Self {
             log,
+            box_name: manifest.name.clone(),
             tier,
             policy,
             runs,
@@ -105,6 +107,11 @@ impl Recorder {
             canaries,
             keeps_output,
         }
+    }
+
+    /// The box's name, for what a person is told to do.
+    pub(crate) const fn box_name(&self) -> &BoxName {
+        &self.box_name
     }
 
     /// Whether output of runs is kept.

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use h5i_confine::{Ahead, Command, EventSink, Launched, Session, SpawnError};
 use h5i_export::Event;
+use h5i_net::HostResolver;
 use h5i_policy::ResolvedPolicy;
 
 use super::control_socket::{self, Before};
 use super::roster::{Lifetime, Place, Roster};
 use super::service;
-use crate::box_grants::{Mouths, with_trust};
+use crate::box_grants::{Mouths, check_private, with_trust};
 use crate::box_network::{Doors, LiveNetwork};
 use crate::box_plan;
 use crate::caller::Caller;
@@ -47,7 +48,9 @@ impl Host {
         lifetime: Lifetime,
         prepare: impl FnOnce(&mut Launched<'_>) -> Result<T, Failure>,
     ) -> Result<(Self, T), Failure> {
+        stored.open_own_roots()?;
         let layout = box_plan::layout_of(&caller.store, stored, manifest)?;
+        check_private(policy, &HostResolver)?;
         let (layout, trust) = with_trust(layout, stored, policy)?;
         // The stage's first steps are the same whatever the plan; a plan that is refused ends them.
         let ahead = Ahead::start(policy, &layout);

@@ -82,7 +82,7 @@ fn serve(stream: &UnixStream, roster: &Arc<Roster>) -> io::Result<()> {
         Some((Request::Enter, _)) => {
             let reactions = roster.recorder.reactions();
             if reactions.is_frozen() {
-                return send(stream, &Reply::Refused(frozen(reactions.why())), &[]);
+                return send(stream, &Reply::Refused(frozen(roster, reactions.why())), &[]);
             }
             let (Some(place), Some(session)) = (roster.enter(), roster.session()) else {
                 return send(stream, &Reply::Ending, &[]);
@@ -100,9 +100,10 @@ fn serve(stream: &UnixStream, roster: &Arc<Roster>) -> io::Result<()> {
     }
 }
 
-fn frozen(why: Option<String>) -> Failure {
+fn frozen(roster: &Roster, why: Option<String>) -> Failure {
     let why = why.map_or_else(String::new, |why| format!(" by {why}"));
-    Failure::told(Kind::Busy, format!("the box is frozen{why}")).hint("h5i box thaw NAME")
+    Failure::told(Kind::Busy, format!("the box is frozen{why}"))
+        .hint(format!("h5i box thaw {}", roster.recorder.box_name()))
 }
 
 /// How long programs have to end by themselves when they are asked to.

@@ -44,10 +44,7 @@ pub(super) fn create(caller: &Caller, args: &CreateArgs) -> Result<Answer, Failu
         answer = answer.note(note);
     }
     if let Some(artifact) = &manifest.artifact {
-        let (bundle, until) = (&artifact.bundle, artifact.until);
-        answer = answer.note(format!(
-            "artifact {bundle}; one use of each grant, in the first run, until {until}"
-        ));
+        answer = answer.note(format!("artifact {}", super::grants::approved_words(artifact)));
     }
     if let Some(words) = created.seeded.words() {
         let name = &manifest.name;

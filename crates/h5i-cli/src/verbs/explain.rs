@@ -47,7 +47,8 @@ pub(super) fn explain(caller: &Caller, args: &ExplainArgs) -> Result<Answer, Fai
         text.push_str(MOVES);
     }
     if policy.tier >= Tier::Supervised {
-        let rules = rules_words(&policy.net);
+        let grants: Vec<&str> = policy.grants.keys().map(String::as_str).collect();
+        let rules = rules_words(&policy.net, &grants);
         writeln!(text, "The network is {GATE_WORDS}. It may reach {rules}.").ok();
     }
     for file in &home.copied {
@@ -69,6 +70,9 @@ pub(super) fn explain(caller: &Caller, args: &ExplainArgs) -> Result<Answer, Fai
     for path in policy.fs.canaries.iter() {
         let path = Shown::text(path.as_str());
         writeln!(text, "  {path} is planted: no credential, and who opens it is on record").ok();
+    }
+    if let Some(artifact) = &manifest.artifact {
+        writeln!(text, "  artifact {}", super::grants::approved_words(artifact)).ok();
     }
     for (name, grant) in &policy.grants {
         let name = Shown::text(name).to_string();
@@ -92,7 +96,7 @@ pub(super) fn explain(caller: &Caller, args: &ExplainArgs) -> Result<Answer, Fai
         steps.into_iter().map(|(step, reason)| json!({ "step": step, "reason": reason })).collect();
     let reach: Vec<_> =
         sources.into_iter().map(|(rule, source)| json!({ "rule": rule, "from": source })).collect();
-    let data = json!({ "name": manifest.name, "reach": reach, "home": home, "answers": answers, "workspace": { "kind": manifest.workspace, "reason": manifest.workspace_reason }, "steps": steps });
+    let data = json!({ "name": manifest.name, "reach": reach, "home": home, "grants": policy.grants, "artifact": manifest.artifact, "answers": answers, "workspace": { "kind": manifest.workspace, "reason": manifest.workspace_reason }, "steps": steps });
     Answer::new(data, text)
 }
 
@@ -161,12 +165,13 @@ fn confined(policy: &ResolvedPolicy, home: &SeededHome) -> Vec<Answered> {
          system-call filter."
             .to_owned(),
         format!(
-            "A private home at {HOME}{}. No credential of the host{}. Of the host, {granted}.",
+            "A private home at {HOME}{}. No credential of the host{}{}. Of the host, {granted}.",
             home.words().map_or_else(String::new, |words| format!(" ({words})")),
             match policy.grants.len() {
                 0 => "",
                 _ => "; what grants need stays there",
-            }
+            },
+            passed(policy)
         ),
         listen.to_owned(),
         "None: this profile has no browser.".to_owned(),
@@ -175,6 +180,18 @@ fn confined(policy: &ResolvedPolicy, home: &SeededHome) -> Vec<Answered> {
             writable.join(", ")
         ),
     ])
+}
+
+/// What the person has variables of the host tell the box; only the person knows what they hold.
+fn passed(policy: &ResolvedPolicy) -> String {
+    let plain =
+        |name: &str| name.starts_with("LC_") || matches!(name, "LANG" | "LANGUAGE" | "TERM" | "TZ");
+    let passed = policy.env.pass.iter().filter(|name| !plain(name));
+    let passed: Vec<String> = passed.map(|name| Shown::text(name).to_string()).collect();
+    match passed.as_slice() {
+        [] => String::new(),
+        names => format!(", unless env.pass gives it one: {}", names.join(", ")),
+    }
 }
 
 fn without_boundary(stored: &StoredBox) -> Vec<Answered> {

@@ -8,7 +8,7 @@ use h5i_export::{
     BundleError, BundleInput, ChainHead, Digest, Event, Existing, HomeFinding, Lane, Mechanism,
     MechanismState, Record, ReportInput, Secrets, home_findings, verify_chain, write_bundle,
 };
-use h5i_policy::{NetMode, Tier};
+use h5i_policy::{NetMode, ResolvedPolicy, Tier};
 use serde_json::json;
 
 use super::run::frozen_policy;
@@ -55,7 +55,7 @@ pub(super) fn export(caller: &Caller, args: &ExportArgs) -> Result<Answer, Failu
             profile: &manifest.profile,
             policy: &manifest.policy_digest.to_string(),
             purpose: manifest.purpose.as_deref(),
-            network: reach(policy.net.mode),
+            network: reach(&policy),
             home: &home,
             records: &records,
             enforcement: &mechanisms,
@@ -106,6 +106,7 @@ fn answer(
 /// # Errors
 /// An I/O failure.
 pub(super) fn home_of(stored: &StoredBox) -> Result<Vec<HomeFinding>, Failure> {
+    stored.open_own_roots()?;
     home_findings(&stored.box_dir().join("home")).map_err(|e| Failure::new(Kind::Io, &e))
 }
 
@@ -168,8 +169,14 @@ fn mechanism(found: &h5i_confine::Mechanism) -> Mechanism {
 }
 
 /// What the box could reach, in words that follow "the box could reach".
-const fn reach(mode: NetMode) -> &'static str {
-    match mode {
+fn reach(policy: &ResolvedPolicy) -> &'static str {
+    match policy.net.mode {
+        NetMode::None if !policy.grants.is_empty() => {
+            "the services of its grants, and nothing else"
+        }
+        NetMode::Allow if !policy.grants.is_empty() => {
+            "what its policy lists and the services of its grants, and nothing else"
+        }
         NetMode::None => "nothing but itself",
         NetMode::Allow => "what its policy lists, and nothing else",
         NetMode::Open => "every public address, and no private one",

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use h5i_broker::End;
 use h5i_policy::{Allowed, GitUse, Grant, ResolvedPolicy};
 use serde_json::json;
 
@@ -15,7 +16,7 @@ use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::session::{Presence, change_grant};
 use crate::shown::Shown;
-use crate::store::BoxName;
+use crate::store::{ApprovedArtifact, BoxName};
 use crate::workspace::nearest;
 
 pub(super) fn list(caller: &Caller, args: &GrantListArgs) -> Result<Answer, Failure> {
@@ -37,7 +38,7 @@ pub(super) fn list(caller: &Caller, args: &GrantListArgs) -> Result<Answer, Fail
 
 pub(super) fn show(caller: &Caller, args: &GrantArgs) -> Result<Answer, Failure> {
     let (policy, alive) = look(caller, &args.name)?;
-    let grant = of_name(&policy, &args.grant)?;
+    let grant = of_name(&policy, &args.grant, &args.name)?;
     let held: Vec<&LiveGrant> = alive.iter().filter(|held| held.grant == args.grant).collect();
     let mut text = String::new();
     let mut line = |name: &str, what: String| {
@@ -75,7 +76,7 @@ pub(super) fn show(caller: &Caller, args: &GrantArgs) -> Result<Answer, Failure>
 pub(super) fn revoke(caller: &Caller, args: &GrantArgs) -> Result<Answer, Failure> {
     crate::inside::refuse_verb("grant revoke")?;
     let (policy, _) = look(caller, &args.name)?;
-    of_name(&policy, &args.grant)?;
+    of_name(&policy, &args.grant, &args.name)?;
     change_grant(&find(caller, &args.name)?, GrantWish::Revoke { grant: args.grant.clone() })?;
     Ok(Answer::new(json!({ "name": args.name, "grant": args.grant }), String::new())?
         .note(format!("revoked  {}, until the session ends", Shown::text(&args.grant))))
@@ -84,7 +85,7 @@ pub(super) fn revoke(caller: &Caller, args: &GrantArgs) -> Result<Answer, Failur
 pub(super) fn extend(caller: &Caller, args: &ExtendArgs) -> Result<Answer, Failure> {
     crate::inside::refuse_verb("grant extend")?;
     let (policy, _) = look(caller, &args.name)?;
-    of_name(&policy, &args.grant)?;
+    of_name(&policy, &args.grant, &args.name)?;
     let wish = GrantWish::Extend { grant: args.grant.clone(), by_ms: args.by.count() };
     change_grant(&find(caller, &args.name)?, wish)?;
     let data = json!({ "name": args.name, "grant": args.grant, "by_ms": args.by.count() });
@@ -105,13 +106,17 @@ fn look(caller: &Caller, name: &BoxName) -> Result<(ResolvedPolicy, Vec<LiveGran
     Ok((policy, alive))
 }
 
-fn of_name<'a>(policy: &'a ResolvedPolicy, name: &str) -> Result<&'a Grant, Failure> {
-    policy.grants.get(name).ok_or_else(|| {
-        let message = format!("the box has no grant `{}`", Shown::text(name));
+fn of_name<'a>(
+    policy: &'a ResolvedPolicy,
+    grant: &str,
+    name: &BoxName,
+) -> Result<&'a Grant, Failure> {
+    policy.grants.get(grant).ok_or_else(|| {
+        let message = format!("the box has no grant `{}`", Shown::text(grant));
         let failure = Failure::told(Kind::NotFound, message);
-        match nearest(name, policy.grants.keys().map(String::as_str)) {
+        match nearest(grant, policy.grants.keys().map(String::as_str)) {
             Some(near) => failure.hint(format!("did you mean {near}?")),
-            None => failure.hint("h5i grant ls NAME"),
+            None => failure.hint(format!("h5i grant ls {name}")),
         }
     })
 }
@@ -146,6 +151,29 @@ pub(super) fn held_words(held: &LiveGrant) -> String {
         (None, None) => None,
     };
     text
+}
+
+/// The grants that a box's runs can use, as far as is known: all but those that were taken back for
+/// the rest of its session.
+pub(super) fn usable<'a>(policy: &'a ResolvedPolicy, presence: &Presence) -> Vec<&'a str> {
+    let alive = match presence {
+        Presence::Live(alive) => alive.grants.as_slice(),
+        _ => &[],
+    };
+    let revoked = crate::grant_record::end_of(End::Revoked).name();
+    let taken_back = |name: &str| {
+        let is_revoked = |held: &LiveGrant| held.ended.as_deref() == Some(revoked);
+        alive.iter().any(|held| held.grant == name && is_revoked(held))
+    };
+    policy.grants.keys().map(String::as_str).filter(|name| !taken_back(name)).collect()
+}
+
+/// What a box was made for, and what that leaves of its grants.
+pub(super) fn approved_words(artifact: &ApprovedArtifact) -> String {
+    let ApprovedArtifact { bundle, approval, until } = artifact;
+    format!(
+        "{bundle}, by approval {approval}; one use of each grant, in the first run, until {until}"
+    )
 }
 
 /// The grants of a live box, for `status`.

@@ -45,6 +45,7 @@ pub(super) fn run_in(
     let seat = take_seat(&stored).map_err(before)?;
     let manifest = stored.manifest().map_err(|e| before(e.into()))?;
     let policy = frozen_policy(&stored, &manifest).map_err(before)?;
+    stored.open_own_roots().map_err(|e| before(e.into()))?;
     let (command, variables) = command(&stored, &manifest, &policy);
     let errand = Errand {
         stored: &stored,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::export::home_of;
 use super::log::place;
 use super::run::frozen_policy;
-use super::summary::headline;
+use super::summary::headline_with;
 use super::{Answer, budget_use, find, grants, live};
 use crate::args::StatusArgs;
 use crate::box_grants::BROKER;
@@ -51,7 +51,8 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
     let home = home_of(&stored)?;
     let planted = history.planted(canary::Planted::of(&stored)?);
     let enforcement = enforcement(caller, &stored, &manifest, &policy)?;
-    let mut text = format!("{}\n", headline(&manifest, &policy));
+    let usable = grants::usable(&policy, &presence);
+    let mut text = format!("{}\n", headline_with(&manifest, &policy, &usable));
     let age = Timestamp::now().millis().saturating_sub(manifest.created.millis());
     let mut line = |name: &str, what: String| {
         // Writing to a String can't fail.
@@ -77,6 +78,9 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
     if let Some(purpose) = &manifest.purpose {
         line("purpose", Shown::text(purpose).to_string());
     }
+    if let Some(artifact) = &manifest.artifact {
+        line("artifact", grants::approved_words(artifact));
+    }
     if let Some(expires) = manifest.expires {
         line("expires", format!("{expires}, then gc removes it"));
     }
@@ -90,7 +94,7 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
         line("home", format!("~/{}: {}", Shown::bytes(&found.path), found.why));
     }
     if policy.tier >= Tier::Supervised {
-        line("network", rules_words(net));
+        line("network", rules_words(net, &usable));
     }
     for (name, grant) in &policy.grants {
         line("grant", format!("{}: {}", Shown::text(name), grants::service(grant)));
@@ -120,6 +124,7 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
         "network": net.mode,
         "allow": net.allow,
         "grants": policy.grants,
+        "artifact": manifest.artifact,
         "base": manifest.base,
         "workspace": { "kind": manifest.workspace, "reason": manifest.workspace_reason },
         "created": manifest.created,

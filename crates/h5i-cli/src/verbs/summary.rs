@@ -18,10 +18,21 @@ use crate::workspace::Note;
 /// `box NAME · tier · base 1234567 (main) · network none`
 #[must_use]
 pub(super) fn headline(manifest: &Manifest, policy: &ResolvedPolicy) -> String {
+    let grants: Vec<&str> = policy.grants.keys().map(String::as_str).collect();
+    headline_with(manifest, policy, &grants)
+}
+
+/// The same, with the grants that can be used.
+#[must_use]
+pub(super) fn headline_with(
+    manifest: &Manifest,
+    policy: &ResolvedPolicy,
+    grants: &[&str],
+) -> String {
     let commit = manifest.base.host_commit.as_deref().unwrap_or(&manifest.base.commit);
     let boundary = match policy.tier {
         Tier::Workspace => "workspace tier: NO BOUNDARY, the host is in reach".to_owned(),
-        tier => format!("{tier} · {}", network_words(policy.net.mode)),
+        tier => format!("{tier} · {}", network_words(policy.net.mode, grants)),
     };
     format!(
         "box {} · {boundary} · base {} ({})",

@@ -12,6 +12,7 @@ mod at_terminal;
 mod back_ends;
 mod bases;
 mod bytes;
+mod closed;
 mod crash;
 mod descriptors;
 mod disk;

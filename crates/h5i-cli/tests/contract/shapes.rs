@@ -259,6 +259,8 @@ pub(crate) struct Reach {
 pub(crate) struct Explained {
     pub(crate) reach: Vec<Reach>,
     pub(crate) home: Value,
+    pub(crate) grants: Value,
+    pub(crate) artifact: Option<Value>,
     pub(crate) name: String,
     pub(crate) answers: Vec<Answered>,
     pub(crate) workspace: WorkspaceLaid,
@@ -395,6 +397,7 @@ pub(crate) struct BoxStatus {
     pub(crate) canaries: Vec<Value>,
     pub(crate) allow: Vec<String>,
     pub(crate) grants: Value,
+    pub(crate) artifact: Option<Value>,
     pub(crate) home: Vec<HomeFile>,
     pub(crate) changed: Vec<ChangedFile>,
     pub(crate) workspace: WorkspaceLaid,
@@ -416,6 +419,7 @@ pub(crate) struct BoxDiff {
     pub(crate) tree: String,
     pub(crate) files: Vec<ChangedFile>,
     pub(crate) patch: Bytes,
+    pub(crate) left_out: Vec<Bytes>,
 }
 
 #[derive(Debug, Deserialize)]

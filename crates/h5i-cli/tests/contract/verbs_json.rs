@@ -213,7 +213,7 @@ fn status_diff_and_export_have_their_shapes() {
     let told: BoxStatus = stand.ok(&["box", "status", "a", "--json"]).data();
     assert_eq!((told.name.as_str(), told.id, told.base), ("a", made.id, made.base));
     assert_eq!((told.policy, told.network.as_str(), told.in_use), (made.policy, "none", false));
-    assert_eq!(told.export_held_by, None);
+    assert_eq!((told.export_held_by, told.artifact), (None, None));
     assert!(told.session.is_none(), "{:?}", told.session);
     assert_eq!((told.tier.as_str(), told.profile.as_str(), told.runs), ("process", "default", 1));
     assert_eq!((told.expires, told.purpose), (None, None));

@@ -47,7 +47,24 @@ fn it_holds_the_artifact_and_one_request_bound_to_it() {
     let told = created.artifact.unwrap();
     assert_eq!((&told.bundle, &told.approval), (&digest, &id));
     assert_eq!(artifact["until"], told.until);
-    assert_eq!((&artifact["bundle"], &artifact["approval"]), (&digest.clone().into(), &id.into()));
+    assert_eq!(
+        (&artifact["bundle"], &artifact["approval"]),
+        (&digest.clone().into(), &id.clone().into())
+    );
+    for verb in ["status", "explain"] {
+        let said = with.ok(&["box", verb, "b"]);
+        let line = format!("{digest}, by approval {id}; one use of each grant");
+        assert!(said.text().contains(&line), "{}", said.text());
+        let json = with.ok(&["box", verb, "b", "--json"]).json();
+        assert_eq!(json["data"]["artifact"]["approval"], id.as_str());
+        assert_eq!(json["data"]["grants"]["api"]["host"], "localhost");
+        // The twin: a box of its own making.
+        let json = with.ok(&["box", verb, "a", "--json"]).json();
+        assert_eq!(
+            (&json["data"]["artifact"], &json["data"]["grants"]),
+            (&Value::Null, &serde_json::json!({}))
+        );
+    }
     // The artifact, and nothing of where it comes from.
     fs::remove_dir_all(out).unwrap();
     let first = with.stand.ground.git(&["rev-parse", "HEAD~1"]);

@@ -70,6 +70,8 @@ fn a_frozen_box_asks_nothing_and_its_tokens_are_worth_nothing_afterwards() {
     let with = With::a_box("localhost", "reverse", LISTED);
     let mut streaming = Streaming::begin(&with);
     with.stand.ok(&["box", "freeze", "a"]);
+    let refused = with.h5i(&["box", "run", "a", "--", "true"]);
+    assert!(refused.err.contains("try       h5i box thaw a"), "{}", refused.err);
     with.stand.ok(&["box", "thaw", "a"]);
     let ended = streaming.line();
     assert!(ended.starts_with("ended ") && ended != "ended 0", "{ended}");
@@ -89,6 +91,10 @@ fn a_cut_box_asks_nothing_any_more() {
     let ended = streaming.line();
     assert!(ended.starts_with("ended ") && ended != "ended 0", "{ended}");
     assert_eq!(streaming.line(), "401");
+    // What was taken back is no longer said to be in reach.
+    let status = with.stand.ok(&["box", "status", "a"]);
+    assert!(status.text().contains("\nnetwork    nothing\n"), "{}", status.text());
+    assert!(!status.text().contains("only grants"), "{}", status.text());
     streaming.rest();
 }
 

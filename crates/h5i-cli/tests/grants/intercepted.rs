@@ -61,3 +61,71 @@ fn only_this_box_trusts_the_broker_and_its_key_is_nowhere_in_it() {
     let (one, other) = ("sha256sum < /run/h5i/trust/authority.pem", "true");
     assert_ne!(with.sh(one), with.sh(&format!("{other}; {one}")));
 }
+
+#[test]
+fn the_address_that_stands_for_the_service_is_never_listed_as_it_is() {
+    let with = With::a_box("api.test", "intercept", LISTED);
+    let port = with.service.port;
+    let listing = |rule: &str| {
+        let document = format!(
+            "version = 1\n[profile.asks]\ntier = \"supervised\"\n\
+             net = {{ mode = \"allow\", allow = [\"{rule}\"] }}\n\
+             [profile.asks.grant.api]\nhost = \"api.test\"\nport = {port}\nvia = \"intercept\"\n\
+             {LISTED}"
+        );
+        with.stand.user_policy(&document);
+        with.h5i(&["box", "create", "b", "--profile", "asks"])
+    };
+    for rule in ["198.18.0.0/16", "0.0.0.0/0:8080"] {
+        let said = listing(rule);
+        assert_eq!(said.code, 4, "{}", said.err);
+        assert!(said.err.contains("stand for the services of grants by intercept"), "{}", said.err);
+        assert!(said.err.contains("list ranges without 198.18.0.0/24"), "{}", said.err);
+    }
+    let said = listing("198.18.1.0/24");
+    assert_eq!(said.code, 0, "{}", said.err);
+    // What is refused is where the service is in the box.
+    let address = with.sh("getent ahostsv4 api.test | head -n 1");
+    assert!(address.starts_with("198.18.0."), "{address}");
+    with.ok(&["box", "start", "a"]);
+    let said = with.stand.h5i(&["box", "allow", "a", "198.18.0.0/15:80"]);
+    assert_eq!(said.code, 4, "{}", said.err);
+    assert!(said.err.contains("which stand for services of grants"), "{}", said.err);
+    with.stand.ok(&["box", "allow", "a", "198.19.0.0/16:80"]);
+    with.ok(&["box", "stop", "a"]);
+}
+
+#[test]
+fn another_port_of_a_private_service_is_refused_and_of_a_public_one_is_not() {
+    let with = With::a_box("api.test", "intercept", LISTED);
+    let port = with.service.port;
+    let made = |name: &str, host: &str, rule: &str| {
+        with.stand.user_policy(&format!(
+            "version = 1\n[profile.asks]\ntier = \"supervised\"\n\
+             net = {{ mode = \"allow\", allow = [\"{rule}\"] }}\n\
+             [profile.asks.grant.api]\nhost = \"{host}\"\nport = {port}\nvia = \"intercept\"\n\
+             {LISTED}"
+        ));
+        with.ok(&["box", "create", name, "--profile", "asks"]);
+        with.h5i(&["box", "run", name, "--", "true"])
+    };
+    let refused = made("b", "api.test", "api.test:9");
+    assert_eq!(refused.code, 126, "{}", refused.err);
+    let why = "grant `api` is for a private service, and `api.test:9` lists its name";
+    assert!(refused.err.contains(why), "{}", refused.err);
+    assert!(refused.err.contains("list that port by the service's address"), "{}", refused.err);
+    for (name, host, rule) in [
+        // Nobody connects there.
+        ("c", "public.test", "public.test:9"),
+        ("d", "api.test", "other.test:9"),
+    ] {
+        let said = made(name, host, rule);
+        assert_eq!(said.code, 0, "{}", said.err);
+    }
+    // Nor can it be allowed while the box lives.
+    with.ok(&["box", "start", "a"]);
+    let refused = with.h5i(&["box", "allow", "a", "api.test:9"]);
+    assert!(refused.code == 4 && refused.err.contains(why), "{}", refused.err);
+    with.ok(&["box", "allow", "a", "other.test:9"]);
+    with.ok(&["box", "stop", "a"]);
+}

@@ -21,4 +21,5 @@ mod shapes;
 mod stand;
 #[path = "../support/mod.rs"]
 mod support;
+mod told;
 mod with_grants;

@@ -1,5 +1,8 @@
 //! By `reverse`: the program is told where the broker is, and shows it a token.
 
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::Stdio;
+
 use crate::shapes::BoxRun;
 use crate::with_grants::{With, ask};
 
@@ -75,6 +78,39 @@ fn a_token_is_of_its_run_and_of_no_other() {
     // The run is over: its token is worth nothing, wherever the broker is.
     assert_eq!(with.sh(&format!("{old} $API_URL/v1/a")), "401");
     assert_eq!(with.sh(&ask("/v1/a")), "/v1/a 200");
+}
+
+#[test]
+fn a_request_with_the_token_of_another_run_is_on_record_as_its_own_runs() {
+    let with = With::a_box("localhost", "reverse", LISTED);
+    let script = format!("echo \"$API_TOKEN\" > token; echo ready; read word; {}", ask("/v1/a"));
+    let mut command = with.command();
+    command.args(["box", "run", "a", "--", "sh", "-c", &script]);
+    let mut first = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(first.stdout.take().unwrap());
+    let mut line = String::new();
+    out.read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    let others = "curl -s -o /dev/null -w '%{http_code}' -H \"authorization: Bearer $(cat token)\" \
+                  $API_URL/v1/b";
+    let said = with.ok(&["box", "run", "a", "--json", "--", "sh", "-c", others]);
+    let run: BoxRun = said.data();
+    assert_eq!((run.run, run.stdout.text()), (2, "401"));
+    let reason = "no token, or none that holds; the token is that of run 1";
+    let [refused] = &run.denied_grants[..] else { panic!("{:?}", run.denied_grants) };
+    assert_eq!((refused.reason.as_str(), refused.request.as_deref()), (reason, Some("GET /v1/b")));
+    // The twins: the run whose token it is, and the other one with its own.
+    assert_eq!(with.sh(&ask("/v1/c")), "/v1/c 200");
+    drop(first.stdin.take());
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).unwrap();
+    assert_eq!((rest.as_str(), first.wait().unwrap().success()), ("/v1/a 200", true));
+    let records = with.records(&["grant-refused"]);
+    let [record] = &records[..] else { panic!("{records:?}") };
+    assert_eq!((&record["run"], &record["reason"]), (&2.into(), &reason.into()));
+    let used = with.records(&["grant-use"]);
+    let of: Vec<&serde_json::Value> = used.iter().map(|one| &one["run"]).collect();
+    assert_eq!(of, [3, 1]);
 }
 
 #[test]

@@ -84,7 +84,8 @@ impl With {
     /// no more rights than before.
     fn with_names(&self) -> Command {
         let hosts = self.stand.path().join("hosts");
-        fs::write(&hosts, "127.0.0.1 localhost api.test api.anthropic.com\n").unwrap();
+        fs::write(&hosts, "127.0.0.1 localhost api.test api.anthropic.com\n8.8.8.8 public.test\n")
+            .unwrap();
         let mut command = self.stand.program("unshare");
         let mount = format!("mount --bind '{}' /etc/hosts && exec", hosts.display());
         if crate::stand::is_root() {

@@ -63,6 +63,23 @@ fn the_users_own_group_is_stronger_and_a_tool_without_configuration_is_told_how(
 }
 
 #[test]
+fn a_box_that_may_fetch_crates_has_a_registry_of_its_own_to_write() {
+    let stand = Stand::new();
+    let cargo = stand.home().join(".cargo");
+    fs::create_dir_all(cargo.join("bin")).unwrap();
+    fs::create_dir_all(cargo.join("registry/index")).unwrap();
+    let own = "[registries.own]\nindex = \"sparse+https://crates.example/\"\n";
+    fs::write(cargo.join("config.toml"), own).unwrap();
+    let path = format!("{}:/usr/bin:/bin", cargo.join("bin").display());
+    for (name, rule, linked) in [("a", "@cargo", false), ("b", "other.example", true)] {
+        let words = ["box", "create", name, "--tier", "supervised", "--allow", rule];
+        assert!(stand.with(&words).env("PATH", &path).status().unwrap().success());
+        let registry = stand.box_dir(name).join("box/home/.cargo/registry");
+        assert_eq!(registry.is_symlink(), linked, "{rule}");
+    }
+}
+
+#[test]
 fn a_spent_budget_refuses_and_the_record_says_how_much_was_used() {
     let (stand, server) = (Stand::new(), Server::new());
     let reach = connect(&format!("192.0.0.1:{}", server.port()));

@@ -6,7 +6,7 @@ use git2::{FileMode, ObjectType, Oid};
 
 use super::refusal::{Refusal, RefusalRule};
 use super::reviewed::LeftBehind;
-use super::{Export, ReviewError};
+use super::{Closed, Export, ReviewError};
 use crate::apply::{Edit, Edits};
 use crate::ignore::{Entry, IgnoreStack};
 use crate::path::{ExportPath, is_dot_git};
@@ -281,7 +281,10 @@ impl Comparison<'_, '_> {
         ignored: bool,
     ) -> Result<(), ReviewError> {
         let untracked = if ignored { Untracked::Ignored } else { Untracked::Proposed };
-        self.walk.descend()?;
+        if !self.enters()? {
+            self.closed(path);
+            return Ok(());
+        }
         match pinned {
             Some(tree) if tree.is(FileMode::Tree) => self.enter(Some(tree.id), untracked),
             Some(file) => {
@@ -325,7 +328,10 @@ impl Comparison<'_, '_> {
     fn stay(&mut self, root: Vec<u8>, kind: Kind, why: LeftBehind) -> Result<(), ReviewError> {
         let left = self.out.left.entry(root.clone()).or_insert(why);
         if kind == Kind::Directory {
-            self.walk.descend()?;
+            // What stays may be closed: it is counted as far as it can be.
+            if !self.enters()? {
+                return Ok(());
+            }
             self.frames.push(Frame {
                 base: BTreeMap::new(),
                 cover: Cover::All,
@@ -339,7 +345,13 @@ impl Comparison<'_, '_> {
     }
 
     fn file(&mut self, path: &[u8], pinned: Option<Pinned>) -> Result<(), ReviewError> {
-        let opened = self.walk.open()?;
+        let opened = match self.walk.open() {
+            Err(error) if error.is_closed() => {
+                self.closed(path);
+                return Ok(());
+            }
+            opened => opened?,
+        };
         let Some(regular) = Regular::new(opened, path)? else {
             self.refuse(path.to_vec(), RefusalRule::Unsteady);
             return Ok(());
@@ -470,6 +482,21 @@ impl Comparison<'_, '_> {
             return Err(ReviewError::TooManyBytes { found: self.out.bytes, limit });
         }
         Ok(())
+    }
+
+    /// Enters the directory that is the last entry; false where its mode keeps its owner from that.
+    fn enters(&mut self) -> Result<bool, ReviewError> {
+        match self.walk.descend() {
+            Err(error) if error.is_closed() => Ok(false),
+            entered => Ok(entered.map(|()| true)?),
+        }
+    }
+
+    fn closed(&mut self, path: &[u8]) {
+        match self.export.closed {
+            Closed::Refuse => self.refuse(path.to_vec(), RefusalRule::Closed),
+            Closed::LeaveOut => drop(self.out.left.insert(path.to_vec(), LeftBehind::Closed)),
+        }
     }
 
     fn refuse(&mut self, path: Vec<u8>, rule: RefusalRule) {

@@ -70,6 +70,9 @@ pub enum RefusalRule {
     /// It changed while it was read.
     #[error("it changed while it was read; stop what writes to it")]
     Unsteady,
+    /// Its mode keeps everybody but a superuser from reading it.
+    #[error("its mode keeps even its owner from reading it; give that right back: chmod u+rwx")]
+    Closed,
     /// The policy hides it.
     #[error("the policy hides it; what the base has there can't be changed from the box")]
     Hidden,

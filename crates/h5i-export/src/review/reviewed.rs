@@ -36,14 +36,17 @@ pub enum LeftBehind {
         /// How many files.
         files: u64,
     },
+    /// Its mode keeps its owner from reading it; see [`Closed::LeaveOut`](super::Closed::LeaveOut).
+    Closed,
 }
 
 impl LeftBehind {
-    /// How many files stay.
+    /// How many files stay, as far as they could be counted.
     #[must_use]
     pub const fn files(self) -> u64 {
         match self {
             Self::Ignored { files } | Self::Hidden { files } | Self::Submodule { files } => files,
+            Self::Closed => 0,
         }
     }
 
@@ -54,6 +57,7 @@ impl LeftBehind {
             Self::Ignored { .. } => "ignored",
             Self::Hidden { .. } => "hidden",
             Self::Submodule { .. } => "submodule",
+            Self::Closed => "closed",
         }
     }
 
@@ -62,6 +66,7 @@ impl LeftBehind {
             Self::Ignored { files } | Self::Hidden { files } | Self::Submodule { files } => {
                 *files += 1
             }
+            Self::Closed => {}
         }
     }
 }

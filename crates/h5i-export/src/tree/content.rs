@@ -78,7 +78,7 @@ pub(crate) fn read_content(
     }
     let git = StoreError::git("write a large file into the quarantine");
     let Ok(size) = usize::try_from(regular.size) else { return Ok(Content::Unsteady) };
-    let odb = store.repo.odb().map_err(StoreError::git("open the quarantine"))?;
+    let odb = store.directory()?;
     let mut writer = odb.writer(size, ObjectType::Blob).map_err(git)?;
     let mut buffer = vec![0; 1 << 18];
     let mut left = regular.size;

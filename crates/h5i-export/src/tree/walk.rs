@@ -5,6 +5,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::io::Errno;
 
 use super::layer::{self, Cover};
 use super::{Layers, ReadLimits, Special, TreeError};
@@ -118,6 +119,8 @@ impl Walk {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = rustix::fs::openat2(self.here()?, &self.name, flags, Mode::empty(), RESOLVE);
         let opened = opened.map_err(failed("open", &self.path))?;
+        // Names alone are of no use: without the right to search, each would fail by itself.
+        rustix::fs::statat(&opened, ".", AtFlags::empty()).map_err(failed("search", &self.path))?;
         let directory = Dir::new(opened).map_err(failed("list", &self.path))?;
         self.levels.push(Level { directory, path: self.path.len() });
         Ok(())
@@ -194,8 +197,12 @@ impl Walk {
         if self.layers == Layers::Whole || self.stat()?.st_size != 0 {
             return Ok(false);
         }
-        let opened = open_file(self.here()?, &self.name).map_err(failed("open", &self.path))?;
-        layer::is_whiteout(&opened, &self.path)
+        match open_file(self.here()?, &self.name) {
+            Ok(opened) => layer::is_whiteout(&opened, &self.path),
+            // The kernel makes none that its owner can't open.
+            Err(Errno::ACCESS) => Ok(false),
+            Err(error) => Err(failed("open", &self.path)(error)),
+        }
     }
 
     fn stat(&self) -> Result<Stat, TreeError> {

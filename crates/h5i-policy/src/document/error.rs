@@ -13,6 +13,7 @@ use crate::host_path::HostPathError;
 use crate::net_rule::NetRuleError;
 use crate::order::Loosening;
 use crate::pattern::PatternError;
+use crate::request_path::RequestPathError;
 use crate::secret_ref::SecretRefError;
 use crate::units::UnitError;
 
@@ -169,6 +170,16 @@ pub enum DocumentErrorKind {
         /// The mode.
         mode: &'static str,
     },
+    /// A grant gives a run a variable that something else gives it as well.
+    #[error("{} is set by `{}` and by `{}`", Escaped(name), Escaped(first), Escaped(second))]
+    VariableSetTwice {
+        /// The variable.
+        name: String,
+        /// The key that sets it: `env.pass`, `env.set.NAME` or `grant.NAME`.
+        first: String,
+        /// The key of the grant that sets it as well.
+        second: String,
+    },
     /// The repository's layer loosens what stands below it.
     #[error("the repository's policy may only tighten: {loosening}")]
     Loosens {
@@ -186,6 +197,8 @@ pub enum ValueError {
     Unit(#[from] UnitError),
     /// A pattern.
     Pattern(#[from] PatternError),
+    /// A pattern of request paths.
+    RequestPath(#[from] RequestPathError),
     /// A network rule.
     NetRule(#[from] NetRuleError),
     /// An address range.
@@ -198,6 +211,9 @@ pub enum ValueError {
     Canaries(#[from] CanariesError),
     /// A host name.
     HostName(#[from] HostNameError),
+    /// An address in the place of a service's name.
+    #[error("a grant names its service, whose certificate has a name")]
+    GrantAddress,
     /// A secret reference.
     SecretRef(#[from] SecretRefError),
     /// A header template.
@@ -223,6 +239,18 @@ pub enum ValueError {
     /// What is put behind a broker's address.
     #[error("a base path is empty or `/` and segments of letters, digits and `-._~`")]
     BasePath,
+    /// A variable of a grant that programs are steered by.
+    #[error("{name} steers programs, and a grant must not set it")]
+    Steering {
+        /// The variable.
+        name: String,
+    },
+    /// One variable for two things that a grant tells.
+    #[error("{name} is named twice")]
+    VariableTwice {
+        /// The variable.
+        name: String,
+    },
     /// A variable whose host value must not enter a box.
     #[error("the host's value of this variable must not enter a box")]
     NeverPassed,
@@ -245,6 +273,12 @@ impl ValueError {
             Self::HostName(error) => Some(error.hint().into()),
             Self::HomePath(error) => Some(error.hint().into()),
             Self::Canaries(error) => Some(error.hint().into()),
+            Self::RequestPath(error) => Some(error.hint().into()),
+            Self::BasePath => Some("write \"/v1\", or leave it out".into()),
+            Self::Steering { .. } => {
+                Some("name the variable in which the program looks, as API_URL or API_TOKEN".into())
+            }
+            Self::VariableTwice { .. } => Some("give each its own variable".into()),
             Self::NeverPassed => Some("set it to a value with env.set".into()),
             _ => None,
         }

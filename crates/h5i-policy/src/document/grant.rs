@@ -1,19 +1,22 @@
 //! Reading `[profile.X.grant.NAME]`.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use toml::de::DeValue;
 
 use super::error::{DocumentErrorKind, ValueError};
-use super::read::{Item, Read, ReadError, did_you_mean};
+use super::read::{Item, MOST_ENTRIES, Read, ReadError, did_you_mean};
 use super::{entries, unknown_key};
-use crate::env_name::is_env_name;
+use crate::env_name::{is_env_name, steers_programs};
 use crate::git_use::GitUse;
 use crate::grant::{Allowed, Grant, Method, Via};
+use crate::host_name::HostName;
 use crate::pattern::Pattern;
+use crate::request_path::request_path;
 use crate::secret_ref::SecretRef;
 
-const KEYS: &[&str] = &[
+pub(super) const KEYS: &[&str] = &[
     "host",
     "port",
     "secret",
@@ -53,7 +56,7 @@ pub(super) fn grant(section: &str, item: &Item<'_>) -> Read<Grant> {
             return Err(unknown_key(span, key, section).suggesting(suggestion));
         }
     }
-    let mut grant = Grant::to(required("host")?.parsed()?);
+    let mut grant = Grant::to(host(&required("host")?)?);
     grant.via = required("via")?.word()?;
     if let Some(git) = field("git") {
         grant.git = git_use(&git)?;
@@ -63,7 +66,9 @@ pub(super) fn grant(section: &str, item: &Item<'_>) -> Read<Grant> {
         None if grant.git != GitUse::Any => Allowed::Only([Method::Get, Method::Post].into()),
         _ => allowed(&required("methods")?, Item::word)?,
     };
-    grant.paths = allowed(&required("paths")?, Item::parsed)?;
+    grant.paths = allowed(&required("paths")?, |path| {
+        request_path(path.text()?).map_err(|error| path.refused(error))
+    })?;
     if let Some(port) = field("port") {
         grant.port = port.count(1, u16::MAX)?;
     }
@@ -84,6 +89,10 @@ pub(super) fn grant(section: &str, item: &Item<'_>) -> Read<Grant> {
     }
     if let Some(token) = field("token") {
         grant.variables.token = names(&token)?;
+        let both = grant.variables.base_url.intersection(&grant.variables.token).next();
+        if let Some(name) = both {
+            return Err(token.refused(ValueError::VariableTwice { name: name.clone() }));
+        }
     }
     if let Some(requests) = field("requests") {
         grant.requests = requests.count_budget(u64::MAX)?;
@@ -125,6 +134,19 @@ fn idle(
     because: &'static str,
 ) -> Box<ReadError> {
     item.error(DocumentErrorKind::IdleKey { key, section: section.to_owned(), because })
+}
+
+/// The name of the service.
+fn host(item: &Item<'_>) -> Read<HostName> {
+    let text = item.text()?;
+    let Ok(address) = text.trim_matches(['[', ']']).parse::<IpAddr>() else { return item.parsed() };
+    let instead = if address.is_loopback() || address.is_unspecified() {
+        "write \"localhost\" with via = \"reverse\", if the service speaks TLS; otherwise let the box \
+         reach it without a grant: net.allow = [\"host:PORT\"]"
+    } else {
+        "write the name in the service's certificate; the host finds its address, in /etc/hosts too"
+    };
+    Err(item.refused(ValueError::GrantAddress).suggesting(Some(instead.to_owned())))
 }
 
 /// `"any"`, or a list.
@@ -185,15 +207,33 @@ fn reference(item: &Item<'_>) -> Read<Pattern> {
     if named { Ok(pattern) } else { Err(item.refused(ValueError::Reference)) }
 }
 
-/// One name of a variable, or a list of them.
+/// One name of a variable, or a list of them, that a run is given an address or a token in.
 fn names(item: &Item<'_>) -> Read<BTreeSet<String>> {
     let name = |item: &Item<'_>| {
         let name = item.text()?;
-        if is_env_name(name) { Ok(name.to_owned()) } else { Err(item.refused(ValueError::EnvName)) }
+        if !is_env_name(name) {
+            return Err(item.refused(ValueError::EnvName));
+        }
+        if steers_programs(name) {
+            return Err(item.refused(ValueError::Steering { name: name.to_owned() }));
+        }
+        Ok(name.to_owned())
     };
     match item.value {
         DeValue::String(_) => Ok(BTreeSet::from([name(item)?])),
-        DeValue::Array(_) => item.list(name),
+        DeValue::Array(entries) if entries.len() > MOST_ENTRIES => Err(item.too_many()),
+        DeValue::Array(entries) => {
+            let mut read = BTreeSet::new();
+            for entry in entries.iter() {
+                let entry =
+                    Item { key: item.key.clone(), span: entry.span(), value: entry.get_ref() };
+                let name = name(&entry)?;
+                if !read.insert(name.clone()) {
+                    return Err(entry.refused(ValueError::VariableTwice { name }));
+                }
+            }
+            Ok(read)
+        }
         _ => Err(item.wrong_type("a name or a list of names")),
     }
 }

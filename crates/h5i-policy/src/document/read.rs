@@ -14,6 +14,9 @@ use crate::word::Word;
 /// Most entries of one list or table.
 pub(crate) const MOST_ENTRIES: usize = 4096;
 
+/// What to do about a variable that is set twice.
+pub(crate) const TWO_SETTERS: &str = "leave it out of one of them, or give the grant another";
+
 /// One value of a document with the key that holds it.
 #[derive(Clone, Debug)]
 pub(crate) struct Item<'a> {
@@ -43,6 +46,7 @@ impl ReadError {
             DocumentErrorKind::RulesWithoutMode { .. } => {
                 Some("write mode = \"allow\" as well, or leave the rules out".into())
             }
+            DocumentErrorKind::VariableSetTwice { .. } => Some(TWO_SETTERS.into()),
             DocumentErrorKind::Loosens { .. } => Some("leave it out".into()),
             _ => None,
         };

@@ -15,6 +15,7 @@ use crate::net_rule::NetRule;
 use crate::order::Loosening;
 use crate::provenance::{GroupUse, Provenance, Source};
 use crate::resolved::{NetMode, ResolvedPolicy};
+use crate::variables::{VariableClash, variable_clash};
 
 /// A policy while its layers are set; `fs.read` holds only what documents name.
 #[derive(Clone, Debug)]
@@ -59,7 +60,20 @@ impl<'a> Draft<'a> {
                 return Err(step.layer.document.error(error).into());
             }
         }
-        Ok(())
+        self.check_variables(step)
+    }
+
+    /// Refuses a variable that is set twice, at the place where the step sets it.
+    fn check_variables(&self, step: &Step<'_>) -> Result<(), ResolveError> {
+        let Some(VariableClash { name, first, second }) = variable_clash(&self.policy) else {
+            return Ok(());
+        };
+        let settings = || step.profile.settings.iter().rev();
+        let sets = |key: &str| settings().find(|placed| placed.key == key);
+        // One that this step has no part in was told before.
+        let Some(placed) = sets(&second).or_else(|| sets(&first)) else { return Ok(()) };
+        let kind = DocumentErrorKind::VariableSetTwice { name, first, second };
+        Err(step.layer.document.error(ReadError::new(placed.span.clone(), kind)).into())
     }
 
     /// Sets what a layer's profile says if that loosens nothing.

@@ -45,7 +45,9 @@ pub(crate) fn tokens() {
     *world.peers.0.lock().unwrap() = Some(program("/bin/sh", Some(9)));
     assert_eq!(world.ask(Way::Reverse, "GET /ok", "").refused(), Some("token"));
     // On record it is who asked that was refused.
-    world.log.wait(|event| matches!(event, Event::Refused { run: Some(9), .. }));
+    world
+        .log
+        .wait(|event| matches!(event, Event::Refused { run: Some(9), token_of: Some(RUN), .. }));
     *world.peers.0.lock().unwrap() = Some(program("/bin/sh", Some(RUN)));
     assert_eq!(world.ask(Way::Reverse, "GET /ok", "").text(), "ok");
     // Issued again, the old one is dead.
