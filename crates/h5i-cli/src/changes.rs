@@ -1,12 +1,13 @@
 //! What a box changed against its base, as the gate sees it.
 
 use h5i_export::{
-    Base, Change, ChangeKind, Closed, Export, LeftBehind, Refusal, RefusalRule, ReviewError,
-    Reviewed, Secrets, When, attention_of,
+    Base, Change, ChangeKind, Closed, Export, LeftBehind, PlantedValues, Refusal, RefusalRule,
+    ReviewError, Reviewed, Secrets, When, attention_of,
 };
 use h5i_policy::{Pattern, ResolvedPolicy};
 use serde_json::{Value, json};
 
+use crate::canary::Planted;
 use crate::failure::{Failure, Kind};
 use crate::json_bytes::JsonBytes;
 use crate::shown::Shown;
@@ -160,7 +161,9 @@ fn read_changes(
     };
     let base = base_of(store, manifest)?;
     let scratch = stored.host_dir();
+    let planted = planted_in(stored)?;
     let export = Export::new(base, policy.export.clone(), &scratch)
+        .planted(&planted)
         .hidden(&hidden)
         .binaries(&binaries)
         .secrets(secrets)
@@ -173,6 +176,13 @@ fn read_changes(
         Err(error @ ReviewError::Store(_)) => Err(review_failure(&manifest.name, &error)),
         review => Ok(Changes { name: manifest.name.clone(), review }),
     }
+}
+
+/// What was planted in a box, to be known again.
+fn planted_in(stored: &StoredBox) -> Result<PlantedValues, Failure> {
+    let planted = Planted::of(stored)?;
+    let values = planted.files.iter().flat_map(|file| file.secrets.iter().map(String::as_str));
+    PlantedValues::new(values).map_err(|e| Failure::new(Kind::Corrupt, &e))
 }
 
 /// The pinned base of a box, in h5i's own objects.

@@ -13,6 +13,7 @@ use crate::box_grants;
 use crate::box_network::Doors;
 use crate::box_plan::{self, OBJECTS_IN_BOX};
 use crate::caller::Caller;
+use crate::canary;
 use crate::failure::{Failure, Kind};
 use crate::net_sources;
 use crate::network_trial;
@@ -104,6 +105,7 @@ pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
         approved.check_policy(policy)?;
     }
     box_plan::check_enforceable(policy)?;
+    canary::check_claims(policy)?;
     if policy.tier > Tier::Workspace {
         // Nothing is written for a host that can't serve the policy; the paths are filled in later.
         let id = caller.is_root().then(HostId::first);
@@ -149,6 +151,10 @@ pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
     if !policy.seed.is_empty() {
         let json = serde_json::to_vec(&seeded).map_err(|e| Failure::new(Kind::Internal, &e))?;
         draft.write_host_file(seeded_home::FILE, &json)?;
+    }
+    if !policy.fs.canaries.is_empty() {
+        let planted = canary::plant(&box_home, &policy.fs.canaries, host_id)?;
+        draft.write_host_file(canary::FILE, &planted.to_json()?)?;
     }
     let mut manifest = place.manifest(&draft, &laid, &resolved.profile, wish.purpose)?;
     if let Some(start) = reviewed {

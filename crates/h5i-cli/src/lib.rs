@@ -16,6 +16,7 @@ mod box_grants;
 mod box_network;
 pub mod box_plan;
 pub mod caller;
+mod canary;
 mod changed_paths;
 mod changes;
 pub mod command_line;

@@ -17,7 +17,7 @@ use crate::passing::Foreground;
 use crate::payload::Payloads;
 use crate::program_record::Tally;
 use crate::receipt_log::{Deeds, ReceiptLog, Recorder};
-use crate::session::{Host, Joined, Lifetime, Refused, Seat, Spent};
+use crate::session::{Host, Joined, Lifetime, Opened, Refused, Seat, Spent};
 use crate::store::{BoxLock, Manifest, StoredBox};
 use crate::terminal::Attendance;
 use crate::unconfined;
@@ -86,6 +86,8 @@ pub struct Finished {
     pub grants: GrantDeeds,
     /// The budget that it was stopped for, and who spent it.
     pub spent: Option<Spent>,
+    /// Planted credentials that it opened.
+    pub opened: Vec<Opened>,
     /// Why output could not be delivered to the caller, where that failed.
     pub undelivered: Option<io::Error>,
 }
@@ -152,7 +154,7 @@ impl Ended {
 
     fn finished(self, run: u64, deeds: Deeds) -> Finished {
         let Self { outcome, usage, stdout, stderr, undelivered } = self;
-        let Deeds { refused, programs, network, grants, spent } = deeds;
+        let Deeds { refused, programs, network, grants, spent, opened } = deeds;
         Finished {
             run,
             outcome,
@@ -164,6 +166,7 @@ impl Ended {
             network,
             grants,
             spent,
+            opened,
             undelivered,
         }
     }

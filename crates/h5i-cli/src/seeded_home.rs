@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::lchown;
 use std::path::{Path, PathBuf};
 
-use h5i_broker::home::{Runtime, Seeded, Tool, seed, set_up};
+use h5i_broker::home::{Runtime, Seeded, Tool, seed, seeds_of, set_up};
 use h5i_confine::WORKSPACE;
 use h5i_policy::{Grant, Login, ResolvedPolicy, SecretRef, Seed, Via};
 use serde::{Deserialize, Serialize};
@@ -196,6 +196,24 @@ pub(crate) fn log_in(
         hand_over(home, written.into_iter(), owner)?;
     }
     Ok(())
+}
+
+/// Paths below the home where a policy has something written, each with what of the policy it is. A
+/// directory's ends with a slash.
+pub(crate) fn claims(policy: &ResolvedPolicy) -> Vec<(&'static str, String)> {
+    let seeds = policy.seed.iter().flat_map(|seed| {
+        let files = tool(*seed).map(seeds_of).unwrap_or_default();
+        files.iter().map(move |file| (file.path, format!("seed = \"{seed}\"")))
+    });
+    let set_up = policy.grants.iter().flat_map(|(name, grant)| {
+        let files: &[&str] = match runtime_of(grant) {
+            Some((Tool::Claude, _)) => &[".claude.json"],
+            Some((Tool::Codex, _)) => &[".codex/config.toml", ".codex/auth.json"],
+            _ => &[],
+        };
+        files.iter().map(move |file| (*file, format!("what grant `{name}` sets up")))
+    });
+    seeds.chain(set_up).collect()
 }
 
 /// Makes files, and the directories they lie in, the box's own.

@@ -10,6 +10,7 @@ mod frame;
 mod host;
 mod joined;
 mod message;
+mod opened;
 mod overseer;
 mod reactions;
 mod refused;
@@ -22,6 +23,7 @@ mod still;
 pub(crate) use host::Host;
 pub(crate) use joined::Joined;
 pub(crate) use message::{Live, LiveProcess, LiveRefusal, LiveRun};
+pub use opened::Opened;
 pub(crate) use overseer::{
     Ending, Forwarded, Presence, change_grant, change_network, end, freeze, presence,
 };

@@ -46,7 +46,7 @@ pub(crate) use lock::open as open_lock;
 pub(crate) use objects::{OBJECTS_OWNER, own_objects};
 pub(crate) use remove_tree::remove_tree;
 pub(crate) use replace::replace_file;
-pub(crate) use unique::random_hex;
+pub(crate) use unique::{random_bytes, random_hex};
 
 use crate::path_error::{Action, PathError};
 use crate::shown::Shown;

@@ -67,8 +67,9 @@ pub use path::{
 };
 pub use receipt::{RECEIPT_SCHEMA, RECEIPT_VERSION, Receipt};
 pub use record::{
-    Argv, ByteText, Event, FlowVerdict, Gap, GrantChange, GrantEnd, Lane, NetworkChange, Outcome,
-    RECORD_VERSION, Record, RecordError, SpoolFault, Stream, Timestamp, TimestampFormError, Unread,
+    Argv, ByteText, CanaryLoss, Event, FlowVerdict, Gap, GrantChange, GrantEnd, Lane,
+    NetworkChange, Outcome, RECORD_VERSION, Record, RecordError, SpoolFault, Stream, Timestamp,
+    TimestampFormError, Unread,
 };
 pub use report::{Completeness, Mechanism, MechanismState, ReportInput};
 pub use review::{
@@ -76,6 +77,6 @@ pub use review::{
     Proposal, Refusal, RefusalRule, ReviewError, Reviewed, Secrets, When, attention_of,
     machine_code,
 };
-pub use secret::{Redactor, SecretFound, find_secrets, redact};
+pub use secret::{PlantedError, PlantedValues, Redactor, SecretFound, find_secrets, redact};
 pub use store::{Base, StoreError};
 pub use tree::{ReadLimits, Special, TreeError, TreeSource};

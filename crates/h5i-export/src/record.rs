@@ -16,7 +16,7 @@ pub use byte_text::ByteText;
 pub use claim::{Gap, SpoolFault, Stream};
 pub use event::Event;
 pub use timestamp::{Timestamp, TimestampFormError};
-pub use words::{FlowVerdict, GrantChange, GrantEnd, NetworkChange, Outcome, Unread};
+pub use words::{CanaryLoss, FlowVerdict, GrantChange, GrantEnd, NetworkChange, Outcome, Unread};
 
 use crate::digest::Digest;
 

@@ -1,5 +1,6 @@
 //! The report that a person reads before deciding.
 
+mod canaries;
 mod claims;
 mod content;
 mod findings;

@@ -22,6 +22,7 @@ pub use refusal::{Refusal, RefusalRule};
 pub use reviewed::{Flag, FlagKind, LeftBehind, Reviewed};
 
 use crate::apply::PatchError;
+use crate::secret::PlantedValues;
 use crate::store::{Base, Store, StoreError};
 use crate::tree::{ReadLimits, TreeError, TreeSource};
 
@@ -56,6 +57,7 @@ pub struct Export<'a> {
     hidden: &'a dyn Fn(&[u8]) -> bool,
     binaries: &'a dyn Fn(&[u8]) -> bool,
     secrets: Secrets,
+    planted: Option<&'a PlantedValues>,
     closed: Closed,
     limits: ReadLimits,
 }
@@ -157,6 +159,7 @@ impl<'a> Export<'a> {
             hidden: &|_| false,
             binaries: &|_| false,
             secrets: Secrets::Refuse,
+            planted: None,
             closed: Closed::Refuse,
             limits: ReadLimits::default(),
         }
@@ -183,6 +186,13 @@ impl<'a> Export<'a> {
     #[must_use]
     pub const fn secrets(mut self, secrets: Secrets) -> Self {
         self.secrets = secrets;
+        self
+    }
+
+    /// Says which values were planted in the box: they count as secrets.
+    #[must_use]
+    pub const fn planted(mut self, planted: &'a PlantedValues) -> Self {
+        self.planted = Some(planted);
         self
     }
 

@@ -3,10 +3,12 @@
 //! Prefixes that issuers publish so that scanners can find them, each with the alphabet and the
 //! least length of what follows. A secret without such a shape is not found.
 
+mod planted;
 mod stream;
 
 use std::sync::LazyLock;
 
+pub use planted::{PlantedError, PlantedValues};
 pub use stream::Redactor;
 
 /// One known shape.

@@ -95,7 +95,8 @@ impl FsPolicy {
     pub(crate) fn canonical_grants(&self) -> Self {
         let accesses =
             self.boundaries().into_iter().map(|path| (self.access(&path), path)).collect();
-        Self { hide: self.hide.clone(), ..Self::from_accesses(accesses) }
+        let (hide, canaries) = (self.hide.clone(), self.canaries.clone());
+        Self { hide, canaries, ..Self::from_accesses(accesses) }
     }
 
     /// The grants that give each of these paths, and what is below it, its access.

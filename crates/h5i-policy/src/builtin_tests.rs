@@ -27,14 +27,14 @@ fn each(line: impl Fn(&Resolved) -> String) -> String {
 #[test]
 fn digests_of_built_in_profiles_change_only_on_purpose() {
     insta::assert_snapshot!(each(|resolved| resolved.policy.digest().to_string()), @r#"
-    agent-claude sha256:bb2f376a14a5d4ed101ffc270eaffbadae662faf087ae78468110ac8d5b51d57
-    agent-codex  sha256:d07cc5a2d442ebe1fd969b5b19036257a79da6edaad4dd9e0fe3589708732580
-    agent-local  sha256:46a121c25c31875479a349b70870a4700dc44662e590c1dc71f4b65c8930ad11
-    browser      sha256:479a4d6fa777ca37f840427ed6eedbc2f61bda9ef6744d9a9e7af9529661a131
-    default      sha256:5d871304224c88261505f959b49a46c0f47a55892d0ec8aa31b5e20e0cee93d0
-    deploy       sha256:d31d85b8460083bf89c808e0015b932a6783fb40ebd7d28269d23a2c79b73d6a
-    research     sha256:02fd181fd7430fe85031f73ed98d73a469657358325583673e466f587f878a5e
-    review       sha256:a66849a3e6075ab421766d15881593e6a2546ce758b207d1ede8ce0906380062
+    agent-claude sha256:3263eeec34911fd904d1a79c3e116cb533efd67eaba407a8b55f16651a7f53f6
+    agent-codex  sha256:a22fdfec46ae21ee8c6a185bb2705f8d336f21751446d6223075f39f1e88b75e
+    agent-local  sha256:fa49d78ae65f2843b9c243abe8ddf356ccc7b848ea98a23d8f0613dc126f8129
+    browser      sha256:17f134d80c895a6daf44bf86bef8cce620b048e14961296af372255b62a7d15d
+    default      sha256:406d95300e06741b6cde6ce4c7cf5c241cd738f281b7666ee1e821f7237b0bdc
+    deploy       sha256:f8cc1991f8502ed6e8736945f67c4916f5d9a62076f6adfe5e8e5e86ca745f0a
+    research     sha256:4c04fb819adf9fb1c9aaffa12b5033f3bc322d2907070bf9007942d0d9fea26a
+    review       sha256:02c7983b3b85d12807c0ea0f9559acd2b566b7cb5d3be8dac119d07d8ff8a13d
     "#);
 }
 
@@ -131,6 +131,7 @@ fn the_text_of_default_is_complete_and_legible() {
     refused-connect = "continue"
 
     [fs]
+    canaries = []
     hide = []
     write = []
 

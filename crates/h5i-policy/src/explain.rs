@@ -126,6 +126,10 @@ impl Lines<'_> {
             let patterns = listed(&policy.fs.hide);
             self.add("fs.hide", format!("{patterns} of the repository stay outside"));
         }
+        if !policy.fs.canaries.is_empty() {
+            let paths = listed(policy.fs.canaries.iter());
+            self.add("fs.canaries", format!("{paths} planted in the home, and watched"));
+        }
         self.add(
             "history",
             match policy.history {

@@ -4,6 +4,7 @@
 mod access;
 #[cfg(test)]
 mod builtin_tests;
+mod canaries;
 mod cidr;
 mod diff;
 mod digest;
@@ -17,6 +18,7 @@ mod git_use;
 mod grant;
 mod header_template;
 mod history;
+mod home_path;
 mod host_facts;
 mod host_name;
 mod host_path;
@@ -48,6 +50,7 @@ mod units;
 mod variables;
 mod word;
 
+pub use canaries::{Canaries, CanariesError};
 pub use cidr::{Cidr, CidrError};
 pub use diff::{Change, diff};
 pub use digest::{DigestError, FrozenError, PolicyDigest};
@@ -59,6 +62,7 @@ pub use git_use::GitUse;
 pub use grant::{Allowed, Grant, Method, Variables, Via};
 pub use header_template::{HeaderTemplate, HeaderTemplateError};
 pub use history::{History, HistoryError};
+pub use home_path::{HomePath, HomePathError};
 pub use host_facts::{HostFacts, HostGroup};
 pub use host_name::{HostName, HostNameError};
 pub use host_path::{HostPath, HostPathError};

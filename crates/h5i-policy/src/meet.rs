@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::access::Access;
+use crate::canaries::CanariesError;
 use crate::escape::Escaped;
 use crate::grant::Grant;
 use crate::net_rule::NetRule;
@@ -29,18 +30,23 @@ pub enum MeetError {
         /// The other value.
         other: String,
     },
+    /// What both plant can't stand beside each other.
+    #[error(transparent)]
+    Canaries(#[from] CanariesError),
 }
 
 impl ResolvedPolicy {
     /// The loosest policy that is within both: tier the stronger, budgets the smaller, grants and
-    /// seeds the intersection, `fs.hide` and `env.set` the union, network `none < allow < open < host`.
+    /// seeds the intersection, `fs.hide`, `fs.canaries` and `env.set` the union, network
+    /// `none < allow < open < host`.
     ///
     /// Idempotent, commutative and associative on policies in canonical form (see
     /// [`canonical`](Self::canonical)); the result is canonical. Grants of one name that lead to
     /// different services, or by different credentials, have nothing in common and are dropped.
     ///
     /// # Errors
-    /// [`MeetError::EnvConflict`] where both set one variable differently.
+    /// [`MeetError::EnvConflict`] where both set one variable differently, [`MeetError::Canaries`]
+    /// where they plant files that can't stand beside each other.
     pub fn tighten(&self, other: &Self) -> Result<Self, MeetError> {
         let (a, b) = (self, other);
         Ok(Self {
@@ -49,7 +55,7 @@ impl ResolvedPolicy {
             landlock: a.landlock.min(b.landlock),
             debuggers: a.debuggers.min(b.debuggers),
             combine: a.combine.min(b.combine),
-            fs: a.fs.meet(&b.fs),
+            fs: a.fs.meet(&b.fs)?,
             history: a.history.min(b.history),
             net: a.net.meet(&b.net),
             env: a.env.meet(&b.env)?,
@@ -92,13 +98,14 @@ fn largest(rules: impl Iterator<Item = NetRule>) -> BTreeSet<NetRule> {
 }
 
 impl FsPolicy {
-    fn meet(&self, other: &Self) -> Self {
+    fn meet(&self, other: &Self) -> Result<Self, CanariesError> {
         let accesses: Vec<(Access, String)> = self
             .boundaries()
             .union(&other.boundaries())
             .map(|path| (self.access(path).min(other.access(path)), path.clone()))
             .collect();
-        Self { hide: &self.hide | &other.hide, ..Self::from_accesses(accesses) }
+        let (hide, canaries) = (&self.hide | &other.hide, self.canaries.union(&other.canaries)?);
+        Ok(Self { hide, canaries, ..Self::from_accesses(accesses) })
     }
 }
 

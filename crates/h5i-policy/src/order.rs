@@ -29,8 +29,8 @@ impl ResolvedPolicy {
     /// It is a preorder: reflexive and transitive. Patterns are compared as text, and names are
     /// never compared with addresses, so a policy that in truth allows no more may be called
     /// looser; the other way round never. Order of the fields: tier, stronger is tighter; budgets,
-    /// smaller is tighter; grants and seeds, fewer is tighter; `fs.hide`, `env.set` and what is recorded,
-    /// more is tighter; reactions, harsher is tighter.
+    /// smaller is tighter; grants and seeds, fewer is tighter; `fs.hide`, `fs.canaries`, `env.set` and
+    /// what is recorded, more is tighter; reactions, harsher is tighter.
     ///
     /// # Errors
     /// Each field that is looser, with both values.
@@ -139,6 +139,9 @@ impl Findings {
         }
         for pattern in outer.hide.difference(&own.hide) {
             self.add("fs.hide", &"not hidden", &pattern);
+        }
+        for path in outer.canaries.beyond(&own.canaries) {
+            self.add("fs.canaries", &"not planted", path);
         }
     }
 

@@ -195,7 +195,7 @@ impl ResolveRequest {
 /// `default`; a layer that writes a profile which a weaker layer has as well amends it. What is
 /// written replaces what was there before: lists as a whole, `env.set` and `grant` entry by entry.
 /// A repository layer that is not trusted comes after all others, may only tighten, and adds to
-/// `fs.hide` instead of replacing it; a profile that only it has may not exceed `default`. The
+/// `fs.hide` and `fs.canaries` instead of replacing them; a profile that only it has may not exceed `default`. The
 /// command line comes last and may do all. What the host has is added at the end; where a grant of
 /// the policy and one of the host are of the same path, the host's masks stay. `fs.hide` brings
 /// `history = "none"` with it.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::canaries::Canaries;
 use crate::grant::Grant;
 use crate::history::History;
 use crate::host_path::HostPath;
@@ -137,6 +138,9 @@ pub struct FsPolicy {
     /// Workspace patterns that are not materialised, not in the history and not exportable; in
     /// read grants what matches is masked.
     pub hide: BTreeSet<Pattern>,
+    /// Files below the box's home that are planted credentials: nothing real, and whoever opens one
+    /// is on record.
+    pub canaries: Canaries,
 }
 
 /// One readable host path.

@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 
+use crate::canaries::Canaries;
 use crate::git_use::GitUse;
 use crate::grant::{Allowed, Grant, Method, Via};
 use crate::history::History;
+use crate::home_path::HomePath;
 use crate::host_name::HostName;
 use crate::host_path::HostPath;
 use crate::net_rule::NetRule;
@@ -64,7 +66,31 @@ fn fs() -> impl Strategy<Value = FsPolicy> {
         0..4,
     );
     let hide = few(parsed::<Pattern>(&["**/.env", "secrets/**", "*.pem"]));
-    (read, few(paths), hide).prop_map(|(read, write, hide)| FsPolicy { read, write, hide })
+    (read, few(paths), hide, canaries()).prop_map(|(read, write, hide, canaries)| FsPolicy {
+        read,
+        write,
+        hide,
+        canaries,
+    })
+}
+
+/// Some that can't stand beside each other, and together more than may be.
+fn canaries() -> impl Strategy<Value = Canaries> {
+    let path = |text: &str| HomePath::new(text).expect(text);
+    let named: Vec<HomePath> =
+        ["~/.aws", "~/.aws/credentials", "~/.aws-\u{202e}é"].map(path).into();
+    let numbered: Vec<HomePath> = (0..20).map(|n| path(&format!("~/.n{n}"))).collect();
+    let most = prop_oneof![9 => Just(0), 1 => Just(12)];
+    let numbered = most.prop_flat_map(move |most| subsequence(numbered.clone(), 0..=most));
+    (few(named), numbered).prop_map(|(mut all, numbered)| {
+        all.extend(numbered);
+        let is_directory = |path: &HomePath| path.as_str() == "~/.aws";
+        Canaries::new(all.clone())
+            .or_else(|_nested| {
+                Canaries::new(all.into_iter().filter(|p| !is_directory(p)).collect())
+            })
+            .expect("no directory among them")
+    })
 }
 
 fn net() -> impl Strategy<Value = NetPolicy> {

@@ -102,9 +102,21 @@ const ROWS: &[Row] = &[
     },
     Row {
         field: "react.canary-read",
-        asks: |policy| reaction(policy.react.canary_read),
-        why: "can't be enforced by this version: it plants no credential that could be read",
-        instead: "leave it out, or set it to \"continue\"",
+        asks: |policy| {
+            let asked = reaction(policy.react.canary_read)?;
+            policy.fs.canaries.is_empty().then_some(asked)
+        },
+        why: "has nothing to wait for: fs.canaries names no credential that is planted",
+        instead: "name one in fs.canaries, as in [\"~/.aws/credentials\"], or leave it out",
+    },
+    Row {
+        field: "fs.canaries",
+        asks: |policy| {
+            let planted = !policy.fs.canaries.is_empty();
+            (planted && policy.tier == Tier::Workspace).then(|| "planted credentials".to_owned())
+        },
+        why: "can't be had at tier workspace, whose runs nobody watches",
+        instead: "choose --tier process, or leave it out",
     },
     Row {
         field: "react.refused-connect",
@@ -154,13 +166,20 @@ pub fn unenforced(policy: &ResolvedPolicy) -> Vec<Unenforced> {
 #[cfg(test)]
 mod tests {
     use super::{ROWS, unenforced};
+    use crate::canaries::Canaries;
     use crate::grant::Grant;
+    use crate::home_path::HomePath;
     use crate::host_name::HostName;
     use crate::host_path::HostPath;
     use crate::react::Reaction;
     use crate::resolved::{GrantOrigin, NetMode, ReadGrant, RecordOutput, ResolvedPolicy};
     use crate::tier::Tier;
     use crate::units::Bytes;
+
+    fn planted() -> Canaries {
+        let path = HomePath::new("~/.netrc").expect("a path");
+        Canaries::new([path].into()).expect("one")
+    }
 
     #[test]
     fn a_policy_that_asks_for_nothing_yet_to_come_is_enforced_in_full() {
@@ -178,12 +197,16 @@ mod tests {
         policy.react.budget = Reaction::FreezeExport;
         policy.react.refused_call = Reaction::Freeze;
         assert_eq!(unenforced(&policy), []);
+        policy.tier = Tier::Process;
+        policy.fs.canaries = planted();
+        policy.react.canary_read = Reaction::Kill;
+        assert_eq!(unenforced(&policy), []);
     }
 
     #[test]
     fn each_row_is_found_by_its_own_field() {
         type Change = fn(&mut ResolvedPolicy);
-        let asks: [(&str, Change); 10] = [
+        let asks: [(&str, Change); 11] = [
             ("tier = \"container\"", |p| p.tier = Tier::Container),
             ("tier = \"microvm\"", |p| p.tier = Tier::Microvm),
             ("net.mode = \"open\"", |p| p.net.mode = NetMode::Open),
@@ -208,6 +231,10 @@ mod tests {
                 p.env.pass = ["KEY".to_owned(), "OTHER".to_owned()].into();
             }),
             ("react.canary-read = \"kill\"", |p| p.react.canary_read = Reaction::Kill),
+            ("fs.canaries = planted credentials", |p| {
+                p.tier = Tier::Workspace;
+                p.fs.canaries = planted();
+            }),
             ("react.refused-connect = \"freeze\"", |p| {
                 p.react.refused_connect = Reaction::Freeze;
             }),

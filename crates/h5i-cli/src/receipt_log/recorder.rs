@@ -11,6 +11,7 @@ use h5i_policy::{NetMode, RecordOutput, ResolvedPolicy, Tier, Violation};
 
 use super::ReceiptLog;
 use super::seen::{end_event, refused_event};
+use crate::canary::Watch;
 use crate::failure::Failure;
 use crate::gaps::{Gaps, Hook};
 use crate::grant_record::{GrantDeeds, GrantRecord};
@@ -19,7 +20,7 @@ use crate::log_kinds::records_of;
 use crate::log_sync::LogSync;
 use crate::net_record::{NetDeeds, NetRecord};
 use crate::program_record::{Programs, Tally};
-use crate::session::{Reactions, Refused, Spent};
+use crate::session::{Opened, Reactions, Refused, Spent};
 use crate::shown::Shown;
 use crate::spool::Spool;
 use crate::store::{BoxName, Manifest, StoredBox};
@@ -43,6 +44,8 @@ pub struct Recorder {
     /// What the box says of itself; none where it has no way to.
     pub(super) spool: Mutex<Option<Spool>>,
     pub(super) gaps: Mutex<Gaps>,
+    /// What is planted in the box; none where nothing is.
+    pub(super) canaries: Mutex<Option<Watch>>,
     keeps_output: bool,
 }
 
@@ -69,6 +72,8 @@ pub struct Deeds {
     pub grants: GrantDeeds,
     /// The budget that it was stopped for.
     pub spent: Option<Spent>,
+    /// Planted credentials that it opened.
+    pub opened: Vec<Opened>,
 }
 
 impl Recorder {
@@ -79,7 +84,7 @@ impl Recorder {
         let grants = Mutex::new(GrantRecord::new(policy_of));
         let policy = Mutex::new(manifest.policy_digest.to_string());
         let sync = Mutex::new(LogSync::new(log.file()));
-        let (runs, others, holders, session, spool) = Default::default();
+        let (runs, others, holders, session, spool, canaries) = Default::default();
         let keeps_output = policy_of.record_output == RecordOutput::On;
         let gaps = Mutex::new(Gaps::new(hook_of(&policy_of.env.set)));
         let name = manifest.name.as_str();
@@ -99,6 +104,7 @@ impl Recorder {
             sync,
             spool,
             gaps,
+            canaries,
             keeps_output,
         }
     }
@@ -128,11 +134,12 @@ impl Recorder {
     /// A run is over: yields what it did.
     pub fn leave(&self, run: u64) -> Deeds {
         self.takes_last_words(run);
+        let opened = self.opened_by(run);
         let grants = self.grants_of(run);
         let deeds = |going: Going| {
             let (refused, programs) = (going.refused, going.programs.tally());
             let network = NetDeeds::default();
-            Deeds { refused, programs, network, grants, spent: going.spent }
+            Deeds { refused, programs, network, grants, spent: going.spent, opened }
         };
         self.runs().remove(&run).map(deeds).unwrap_or_default()
     }

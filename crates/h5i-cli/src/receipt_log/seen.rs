@@ -13,7 +13,9 @@ impl EventSink for Recorder {
     fn event(&self, event: confine::Event) -> Result<(), SinkClosed> {
         let recorded = match event {
             confine::Event::RunStarting { run } => self.run_starts(run),
-            confine::Event::RunEnded { run, outcome, usage } => self.run_ends(run, outcome, usage),
+            confine::Event::RunEnded { run, outcome, usage } => {
+                self.hear_of_run(run).and_then(|()| self.run_ends(run, outcome, usage))
+            }
             confine::Event::RefusedCall(call) => self.refused(&call),
             confine::Event::BudgetSpent(spent) => self.budget_spent(&spent),
             confine::Event::ExecAttempt(attempt) => {

@@ -16,6 +16,7 @@ use crate::box_grants::{Mouths, check_private, with_trust};
 use crate::box_network::{Doors, LiveNetwork};
 use crate::box_plan;
 use crate::caller::Caller;
+use crate::canary::Watch;
 use crate::failure::{Failure, Kind};
 use crate::path_error::{Action, PathError};
 use crate::receipt_log::{Deeds, ReceiptLog, Recorder};
@@ -62,6 +63,7 @@ impl Host {
         let log = ReceiptLog::open(stored)?;
         let recorder = Arc::new(Recorder::new(log, manifest, policy));
         hear_spool(stored, &recorder)?;
+        watch_planted(stored, (manifest, policy), &recorder, &mut launched)?;
         let roster = Roster::new(Arc::clone(&recorder), lifetime);
         if listen(stored, &roster, &mut launched)? == Before::Died {
             recorder.cut_off_what_goes_on(stored)?;
@@ -150,6 +152,7 @@ impl Host {
         self.roster.wait_until_empty(FAREWELL);
         self.roster.ends_network();
         recorder.takes_all_in();
+        recorder.planted_is_over();
         std::fs::remove_file(&self.socket).ok();
         recorder.host(Event::SessionEnd)
     }
@@ -169,6 +172,7 @@ impl Host {
         self.session.end();
         self.roster.ends_network();
         recorder.takes_all_in();
+        recorder.planted_is_over();
     }
 }
 
@@ -179,6 +183,29 @@ fn hear_spool(stored: &StoredBox, recorder: &Recorder) -> Result<(), Failure> {
     recorder.hears(spool);
     // What a session that was killed left there; nothing of this one runs yet.
     recorder.takes_all_in();
+    Ok(())
+}
+
+/// Plants what is missing, and has the session's thread hear who opens it.
+fn watch_planted(
+    stored: &StoredBox,
+    (manifest, policy): (&Manifest, &ResolvedPolicy),
+    recorder: &Arc<Recorder>,
+    launched: &mut Launched<'_>,
+) -> Result<(), Failure> {
+    if policy.fs.canaries.is_empty() {
+        return Ok(());
+    }
+    let Some((watch, lost)) = Watch::begin(stored, manifest.host_id)? else {
+        let message = format!("what is planted in box `{}` is not written down", stored.name());
+        return Err(Failure::told(Kind::Corrupt, message)
+            .hint(format!("h5i box rm {} keeps its receipt", stored.name())));
+    };
+    let failed = |error| Failure::told(Kind::Io, format!("cannot watch what is planted: {error}"));
+    let told = watch.descriptor().map_err(failed)?;
+    recorder.watches(watch, lost)?;
+    let hears = Arc::clone(recorder);
+    launched.also_watch(told, move || hears.hears_of_planted());
     Ok(())
 }
 

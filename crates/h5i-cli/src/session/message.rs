@@ -7,7 +7,7 @@ use h5i_export::Event;
 use h5i_policy::{NetPolicy, Violation};
 use serde::{Deserialize, Serialize};
 
-use super::{Refused, Spent};
+use super::{Opened, Refused, Spent};
 use crate::box_grants::{GrantWish, LiveGrant};
 use crate::box_network::Wish;
 use crate::failure::Failure;
@@ -210,6 +210,7 @@ pub(super) struct End {
     network: NetDeeds,
     grants: GrantDeeds,
     spent: Option<Spent>,
+    opened: Vec<Opened>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -230,7 +231,7 @@ const NAMES: usize = 256;
 
 impl End {
     pub(super) fn new(outcome: Outcome, usage: Usage, deeds: Deeds) -> Self {
-        let Deeds { mut refused, mut programs, network, grants, spent } = deeds;
+        let Deeds { mut refused, mut programs, network, grants, spent, opened } = deeds;
         programs.names.truncate(NAMES);
         let micros = |span: Duration| u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
         refused.truncate(KINDS);
@@ -255,13 +256,15 @@ impl End {
             network,
             grants,
             spent,
+            opened,
         }
     }
 
     pub(super) fn deeds(&self) -> Deeds {
         let (refused, programs) = (self.refused.clone(), self.programs.clone());
         let (network, grants) = (self.network.clone(), self.grants.clone());
-        Deeds { refused, programs, network, grants, spent: self.spent.clone() }
+        let (spent, opened) = (self.spent.clone(), self.opened.clone());
+        Deeds { refused, programs, network, grants, spent, opened }
     }
 
     pub(super) fn outcome(&self) -> Outcome {

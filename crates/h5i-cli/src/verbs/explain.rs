@@ -67,6 +67,10 @@ pub(super) fn explain(caller: &Caller, args: &ExplainArgs) -> Result<Answer, Fai
         let (path, why) = (Shown::text(&file.path), Shown::text(&file.why));
         writeln!(text, "  ~/{path} was not copied: {why}").ok();
     }
+    for path in policy.fs.canaries.iter() {
+        let path = Shown::text(path.as_str());
+        writeln!(text, "  {path} is planted: no credential, and who opens it is on record").ok();
+    }
     if let Some(artifact) = &manifest.artifact {
         writeln!(text, "  artifact {}", super::grants::approved_words(artifact)).ok();
     }

@@ -94,14 +94,15 @@ fn show(line: &[u8], args: &LogArgs, from: Option<Timestamp>) -> Result<Reader, 
     Ok(Reader::There)
 }
 
-/// Whether something was refused.
+/// Whether something was refused, or done that has no place in honest work.
 fn is_denial(event: &Event) -> bool {
     match event {
         Event::RefusedCall { .. }
         | Event::RefusedFlow { .. }
         | Event::RefusedAddress { .. }
         | Event::RefusedName { .. }
-        | Event::GrantRefused { .. } => true,
+        | Event::GrantRefused { .. }
+        | Event::CanaryRead { .. } => true,
         Event::FlowEnd { reason, .. } => reason.is_some(),
         _ => false,
     }

@@ -7,8 +7,8 @@ use h5i_export::Secrets;
 use serde_json::json;
 
 use super::summary::{
-    ending, grant_refusals, grants, headline, network_refusals, notes_of, ran, refusals, run_data,
-    undelivered,
+    ending, grant_refusals, grants, headline, network_refusals, notes_of, opened, ran, refusals,
+    run_data, undelivered,
 };
 use super::{Answer, Refusal};
 use crate::args::{After, RunArgs};
@@ -84,6 +84,7 @@ pub(super) fn run(caller: &Caller, args: &RunArgs) -> Result<Answer, Refusal> {
         notes.push_str(&format!("{ran}{where_to_look}\n"));
     }
     notes.push_str(&changed_line(&changes, &name));
+    notes.push_str(&opened(&finished));
     notes.push_str(&refusals(&finished.refused));
     notes.push_str(&network_refusals(&finished));
     notes.push_str(&grants(&finished));

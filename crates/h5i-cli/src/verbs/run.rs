@@ -5,7 +5,9 @@ use std::fs;
 
 use h5i_policy::{Millis, ResolvedPolicy, Tier};
 
-use super::summary::{ending, grant_refusals, network_refusals, refusals, run_data, undelivered};
+use super::summary::{
+    ending, grant_refusals, network_refusals, opened, refusals, run_data, undelivered,
+};
 use super::{Answer, Refusal, find};
 use crate::args::{Assignment, RunInArgs};
 use crate::caller::Caller;
@@ -83,6 +85,7 @@ pub(super) fn remarks(finished: &Finished) -> Option<String> {
     if let Some(error) = &finished.undelivered {
         lines.push_str(&undelivered(error));
     }
+    lines.push_str(&opened(finished));
     lines.push_str(&refusals(&finished.refused));
     lines.push_str(&network_refusals(finished));
     lines.push_str(&grant_refusals(finished));

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use h5i_confine::{Enforcement, State};
-use h5i_export::Event;
-use h5i_export::Secrets;
+use h5i_export::{CanaryLoss, Event, Secrets};
 use h5i_policy::{Limits, ResolvedPolicy, Tier};
 use serde_json::{Value, json};
 
@@ -19,6 +18,7 @@ use crate::box_grants::BROKER;
 use crate::box_network::{GATE, GATE_WORDS, rules_words};
 use crate::box_plan;
 use crate::caller::Caller;
+use crate::canary;
 use crate::changes::changes_of;
 use crate::failure::Failure;
 use crate::json_bytes::JsonBytes;
@@ -49,6 +49,7 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
     let history = History::read(&stored)?;
     let changes = changes_of(&caller.store, &stored, &manifest, &policy, Secrets::Flag)?;
     let home = home_of(&stored)?;
+    let planted = history.planted(canary::Planted::of(&stored)?);
     let enforcement = enforcement(caller, &stored, &manifest, &policy)?;
     let usable = grants::usable(&policy, &presence);
     let mut text = format!("{}\n", headline_with(&manifest, &policy, &usable));
@@ -85,6 +86,9 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
     }
     line("changed", if changes.is_empty() { "nothing".to_owned() } else { changes.summary() });
     line("refused", history.refused_words());
+    for planted in &planted {
+        line("planted", planted.words());
+    }
     line("workspace", format!("{}: {}", manifest.workspace.name(), manifest.workspace_reason));
     for found in &home {
         line("home", format!("~/{}: {}", Shown::bytes(&found.path), found.why));
@@ -129,6 +133,7 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
         "runs": history.runs,
         "refused": history.refused,
         "refused_network": history.places.iter().map(|(what, count)| json!({ "what": what, "count": count })).collect::<Vec<_>>(),
+        "canaries": planted.iter().map(Planted::data).collect::<Vec<_>>(),
         "changed": changes.files(),
         "home": home.iter().map(|found| json!({ "path": JsonBytes(found.path.clone()), "why": found.why })).collect::<Vec<_>>(),
         "enforcement": enforcement.as_ref().map(enforcement_data),
@@ -234,27 +239,56 @@ fn refused_on_the_network(event: &Event) -> Option<(String, u64)> {
 }
 
 /// What the log tells in sum.
+#[derive(Default)]
 struct History {
     runs: u64,
     refused: Vec<Value>,
     /// Names, and destinations of the network.
     places: BTreeMap<String, u64>,
+    /// How often each planted credential was opened.
+    opened: BTreeMap<String, u64>,
+}
+
+/// A planted credential.
+struct Planted {
+    path: String,
+    opened: u64,
+    lost: Option<CanaryLoss>,
+}
+
+impl Planted {
+    fn words(&self) -> String {
+        let opened = match self.opened {
+            0 => "not opened".to_owned(),
+            1 => "opened once".to_owned(),
+            times => format!("opened {times} times"),
+        };
+        let lost = self.lost.map_or_else(String::new, |why| format!("; it {}", why.why()));
+        format!("{}: {opened}{lost}", Shown::text(&self.path))
+    }
+
+    fn data(&self) -> Value {
+        json!({ "path": self.path, "opened": self.opened, "lost": self.lost })
+    }
 }
 
 /// The records that it is made from.
-const TOLD: [&str; 5] =
-    ["run-start", "refused-call", "refused-name", "refused-address", "refused-flow"];
+const TOLD: [&str; 6] =
+    ["run-start", "refused-call", "refused-name", "refused-address", "refused-flow", "canary-read"];
 
 /// How many kinds of refusals a person is shown.
 const KINDS: usize = 10;
 
 impl History {
     fn read(stored: &StoredBox) -> Result<Self, Failure> {
-        let mut history = Self { runs: 0, refused: Vec::new(), places: BTreeMap::new() };
+        let mut history = Self::default();
         let mut counts = BTreeMap::new();
         for record in records_of(&stored.host_dir(), &TOLD)? {
             match record.event {
                 Event::RunStart { .. } => history.runs += 1,
+                Event::CanaryRead { path, count } => {
+                    *history.opened.entry(path).or_default() += count;
+                }
                 Event::RefusedCall { call, program, count, .. } => {
                     *counts.entry((call, program.to_string())).or_insert(0) += count;
                 }
@@ -272,6 +306,16 @@ impl History {
             })
             .collect();
         Ok(history)
+    }
+
+    /// What is planted, and what became of it.
+    fn planted(&self, planted: canary::Planted) -> Vec<Planted> {
+        let told = |file: canary::PlantedFile| Planted {
+            opened: self.opened.get(file.path.as_str()).copied().unwrap_or_default(),
+            path: file.path.into(),
+            lost: file.lost,
+        };
+        planted.files.into_iter().map(told).collect()
     }
 
     fn refused_words(&self) -> String {

@@ -10,7 +10,7 @@ use crate::box_plan::network_words;
 use crate::json_bytes::JsonBytes;
 use crate::net_record::{NetRefused, RefusedKind};
 use crate::running::Finished;
-use crate::session::Refused;
+use crate::session::{Opened, Refused};
 use crate::shown::Shown;
 use crate::store::Manifest;
 use crate::workspace::Note;
@@ -193,6 +193,17 @@ pub(super) fn grant_refusals(finished: &Finished) -> String {
     text
 }
 
+/// Planted credentials that a run opened, a line each.
+pub(super) fn opened(finished: &Finished) -> String {
+    let mut text = String::new();
+    for Opened { path, count } in &finished.opened {
+        let times = if *count == 1 { "once".to_owned() } else { format!("{count} times") };
+        // Writing to a String can't fail.
+        writeln!(text, "opened   the planted credential {}, {times}", Shown::text(path)).ok();
+    }
+    text
+}
+
 /// A run's result as programs get it.
 pub(super) fn run_data(manifest: &Manifest, finished: &Finished) -> Value {
     let millis = |span: std::time::Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
@@ -229,6 +240,7 @@ pub(super) fn run_data(manifest: &Manifest, finished: &Finished) -> Value {
         "grants": finished.grants.used,
         "denied_grants": finished.grants.refused,
         "stopped": finished.spent,
+        "canaries": finished.opened,
     })
 }
 

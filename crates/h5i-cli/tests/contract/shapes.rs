@@ -140,6 +140,7 @@ pub(crate) struct BoxRun {
     pub(crate) grants: Vec<GrantUsed>,
     pub(crate) denied_grants: Vec<DeniedGrant>,
     pub(crate) stopped: Option<Value>,
+    pub(crate) canaries: Vec<Value>,
 }
 
 /// How a run used a grant.
@@ -393,6 +394,7 @@ pub(crate) struct BoxStatus {
     pub(crate) runs: u64,
     pub(crate) refused: Vec<RefusedKind>,
     pub(crate) refused_network: Vec<RefusedPlace>,
+    pub(crate) canaries: Vec<Value>,
     pub(crate) allow: Vec<String>,
     pub(crate) grants: Value,
     pub(crate) artifact: Option<Value>,

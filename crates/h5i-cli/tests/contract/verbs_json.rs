@@ -284,6 +284,7 @@ fn what_a_supervised_box_does_on_the_network_is_in_run_and_status() {
     assert_eq!(denied.allowed_by.as_deref(), Some("192.0.2.9:443"));
     assert_eq!((run.network_untold, run.stopped), (0, None));
     assert!(run.grants.is_empty() && run.denied_grants.is_empty());
+    assert!(run.canaries.is_empty());
 
     let told: Explained = stand.ok(&["box", "explain", "a", "--json"]).data();
     assert_eq!(told.home["copied"], serde_json::json!([]));
@@ -293,6 +294,7 @@ fn what_a_supervised_box_does_on_the_network_is_in_run_and_status() {
     assert_eq!((status.tier.as_str(), status.network.as_str()), ("supervised", "allow"));
     assert_eq!(status.allow, [rule]);
     assert_eq!(status.grants, serde_json::json!({}));
+    assert!(status.canaries.is_empty());
     let refused: Vec<_> =
         status.refused_network.iter().map(|one| (one.what.as_str(), one.count)).collect();
     assert_eq!(refused, [("192.0.2.9:443", 1)]);

@@ -15,6 +15,7 @@ mod holder_figures;
 mod joined;
 mod keepers;
 mod many;
+mod planted;
 mod reactions;
 #[allow(dead_code, reason = "the contract's tests use the rest")]
 #[path = "../pty/seat.rs"]

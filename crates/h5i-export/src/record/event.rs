@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::ByteText;
 use super::claim::{Gap, SpoolFault, Stream};
-use super::words::{FlowVerdict, GrantChange, GrantEnd, NetworkChange, Outcome, Unread};
+use super::words::{
+    CanaryLoss, FlowVerdict, GrantChange, GrantEnd, NetworkChange, Outcome, Unread,
+};
 use crate::digest::Digest;
 
 /// What happened; `kind` on the wire, its fields flat beside it. Unknown fields are refused.
@@ -460,6 +462,21 @@ pub enum Event {
         /// The exit code that was seen; 128 and the signal where one ended it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seen: Option<i32>,
+    },
+    /// A planted credential was opened: the first time in a run, or how often since the last record of
+    /// it. It belongs to a run where one went alone.
+    CanaryRead {
+        /// Its path in the policy, below the box's home. The file may have another name by now.
+        path: String,
+        /// How often, at least: the kernel tells equal opens that it was not asked about as one.
+        count: u64,
+    },
+    /// A planted credential is not there as it was planted, and is not watched from here on.
+    CanaryLost {
+        /// Its path in the policy.
+        path: String,
+        /// Why.
+        why: CanaryLoss,
     },
     /// Output of a run was kept, redacted.
     Output {

@@ -1,6 +1,6 @@
 use super::{
-    Argv, ByteText, Event, FlowVerdict, Gap, GrantChange, GrantEnd, Lane, NetworkChange, Outcome,
-    Record, RecordError, SpoolFault, Stream, Timestamp, Unread,
+    Argv, ByteText, CanaryLoss, Event, FlowVerdict, Gap, GrantChange, GrantEnd, Lane,
+    NetworkChange, Outcome, Record, RecordError, SpoolFault, Stream, Timestamp, Unread,
 };
 use crate::digest::Digest;
 
@@ -246,6 +246,8 @@ pub(crate) fn every_event() -> Vec<Event> {
             reported: None,
             seen: None,
         },
+        Event::CanaryRead { path: "~/.aws/credentials".into(), count: 3 },
+        Event::CanaryLost { path: "~/.netrc".into(), why: CanaryLoss::Changed },
         Event::GrantIssued {
             grant: "api".into(),
             host: "api.example".into(),

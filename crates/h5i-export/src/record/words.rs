@@ -15,6 +15,49 @@ pub enum Unread {
     Cwd,
 }
 
+/// Why a planted credential is not watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum CanaryLoss {
+    /// It was written to.
+    Changed,
+    /// It is gone.
+    Removed,
+    /// Something else stands at its path, or on the way to it.
+    Replaced,
+    /// The box has closed it, or a directory on the way to it.
+    Closed,
+    /// It could not be written.
+    NotPlanted,
+}
+
+impl CanaryLoss {
+    /// The word on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Changed => "changed",
+            Self::Removed => "removed",
+            Self::Replaced => "replaced",
+            Self::Closed => "closed",
+            Self::NotPlanted => "not-planted",
+        }
+    }
+
+    /// What happened to it, in words that follow its path.
+    #[must_use]
+    pub const fn why(self) -> &'static str {
+        match self {
+            Self::Changed => "was written to by the box",
+            Self::Removed => "was removed by the box",
+            Self::Replaced => "has something of the box in its place",
+            Self::Closed => "was closed by the box",
+            Self::NotPlanted => "could not be planted",
+        }
+    }
+}
+
 /// How the network of a session is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -5,19 +5,21 @@ use std::collections::BTreeMap;
 use super::phrase::Phrase;
 use super::runs::runs;
 use super::text::count;
-use super::{ReportInput, claims, flows, grants};
+use super::{ReportInput, canaries, claims, flows, grants};
 use crate::record::{Event, Record};
 use crate::review::{Change, ChangeKind, FlagKind, attention_of};
 
 /// One line each, in order of urgency, each with the reason why it is there.
 pub(super) fn findings(input: &ReportInput<'_>) -> Vec<Phrase> {
-    let mut all = refused(input.records, |_| true);
+    let mut all = canaries::read(input.records);
+    all.extend(refused(input.records, |_| true));
     all.extend(flows::refused(input.records));
     all.extend(grants::refused(input.records));
     all.extend(grants::shared(input.records));
     all.extend(stops(input.records));
     all.extend(claims::gaps(input.records));
     all.extend(claims::refused(input.records));
+    all.extend(canaries::lost(input.records));
     all.extend(input.reviewed.flags.iter().filter_map(|flag| {
         match flag.kind {
             FlagKind::Secret { shape, line } => Some(

@@ -5,7 +5,8 @@ use super::{Mechanism, MechanismState, ReportInput};
 use crate::Digest;
 use crate::fixture::Fixture;
 use crate::record::{
-    Argv, ByteText, Event, FlowVerdict, GrantChange, GrantEnd, Lane, Outcome, Record, Timestamp,
+    Argv, ByteText, CanaryLoss, Event, FlowVerdict, GrantChange, GrantEnd, Lane, Outcome, Record,
+    Timestamp,
 };
 use crate::review::Secrets;
 
@@ -118,6 +119,37 @@ fn the_report_is_ordered_by_urgency() {
     assert!(!text.contains(&secret), "{text}");
     let text = text.replace(&fixture.base.commit.expect("a commit").to_string()[..12], "BASE");
     insta::assert_snapshot!(text);
+}
+
+#[test]
+fn planted_credentials_that_were_opened_come_first() {
+    let fixture = Fixture::new(|_| ());
+    let read = |path: &str, count| Event::CanaryRead { path: path.into(), count };
+    let refused = Event::RefusedCall {
+        call: "ptrace".into(),
+        args: vec![16],
+        pid: 88,
+        program: ByteText::new("/usr/bin/gdb"),
+        errno: "EPERM".into(),
+        count: 2,
+    };
+    let lost = Event::CanaryLost { path: "~/`b".into(), why: CanaryLoss::Changed };
+    let records = [
+        record(0, Some(1), refused),
+        record(1, Some(3), read("~/`a", 1)),
+        record(2, Some(3), read("~/`a", 41)),
+        record(3, None, read("~/b", 1)),
+        record(4, None, lost),
+    ];
+    let text = report(&fixture, &records);
+    let section = text.split("## Look here first").nth(1).unwrap_or_default();
+    let lines: Vec<&str> = section.lines().filter(|line| !line.is_empty()).take(4).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    1. A planted credential was opened: **`` ~/`a ``**, 42 times, in run 3.
+    2. A planted credential was opened: **`~/b`**, 1 time, by no run that went alone.
+    3. Refused: `ptrace` by `/usr/bin/gdb`, 2 times (EPERM).
+    4. The planted credential **`` ~/`b ``** was written to by the box: who opened it then was not seen.
+    ");
 }
 
 #[test]

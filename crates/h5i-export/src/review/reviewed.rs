@@ -8,7 +8,9 @@ use h5i_policy::Executables;
 
 use super::links::{Leads, is_rules_file, resolve, target_at};
 use super::refusal::{Refusal, RefusalRule};
-use super::{Change, ChangeKind, MachineCode, Proposal, ReviewError, Secrets, machine_code, patch};
+use super::{
+    Change, ChangeKind, Export, MachineCode, Proposal, ReviewError, Secrets, machine_code, patch,
+};
 use crate::apply::{Keep, apply};
 use crate::patch_text::{PatchText, PatchWriter};
 use crate::path::{ExportPath, NameSet};
@@ -137,7 +139,7 @@ impl Proposal<'_> {
         check.links(base, tree, &compared.links, &changes)?;
         for change in changes.iter().filter(|change| change.new_mode != 0) {
             check.mode(change, export.policy.executables);
-            check.content(change, export.binaries, export.secrets)?;
+            check.content(change, &export)?;
         }
         let Check { mut refusals, mut flags, .. } = check;
         if !refusals.is_empty() {
@@ -274,30 +276,26 @@ impl Check<'_> {
         }
     }
 
-    fn content(
-        &mut self,
-        change: &Change,
-        binaries: &dyn Fn(&[u8]) -> bool,
-        secrets: Secrets,
-    ) -> Result<(), StoreError> {
+    fn content(&mut self, change: &Change, export: &Export<'_>) -> Result<(), StoreError> {
         if change.new_mode == u32::from(FileMode::Link) || change.old_id == change.new_id {
             return Ok(());
         }
         let blob = self.store.blob(change.new_id)?;
         if let Some(code) = machine_code(blob.content()) {
-            if binaries(&change.path) {
+            if (export.binaries)(&change.path) {
                 self.flag(change, FlagKind::MachineCode(code));
             } else {
                 self.refuse(&change.path, RefusalRule::MachineCode(code));
             }
         }
         let known = self.known_secrets(change)?;
-        for found in find_secrets(blob.content()) {
+        let planted = export.planted.into_iter().flat_map(|all| all.find(blob.content()));
+        for found in find_secrets(blob.content()).chain(planted) {
             let (shape, line) = (found.shape, found.line);
             if known.contains(&blob.content()[found.start..found.end]) {
                 continue;
             }
-            match secrets {
+            match export.secrets {
                 Secrets::Flag => self.flag(change, FlagKind::Secret { shape, line }),
                 Secrets::Refuse => self.refuse(&change.path, RefusalRule::Secret { shape, line }),
             }

@@ -2,10 +2,12 @@
 
 use std::fmt::{self, Write};
 
+use crate::canaries::CanariesError;
 use crate::cidr::CidrError;
 use crate::escape::{Escaped, is_deceptive};
 use crate::header_template::HeaderTemplateError;
 use crate::history::HistoryError;
+use crate::home_path::HomePathError;
 use crate::host_name::HostNameError;
 use crate::host_path::HostPathError;
 use crate::net_rule::NetRuleError;
@@ -203,6 +205,10 @@ pub enum ValueError {
     Cidr(#[from] CidrError),
     /// A path of the host.
     HostPath(#[from] HostPathError),
+    /// A path of the box's home.
+    HomePath(#[from] HomePathError),
+    /// Planted credentials that can't stand beside each other.
+    Canaries(#[from] CanariesError),
     /// A host name.
     HostName(#[from] HostNameError),
     /// An address in the place of a service's name.
@@ -265,6 +271,8 @@ impl ValueError {
             Self::NetRule(error) => Some(error.hint()),
             Self::Cidr(error) => Some(error.hint()),
             Self::HostName(error) => Some(error.hint().into()),
+            Self::HomePath(error) => Some(error.hint().into()),
+            Self::Canaries(error) => Some(error.hint().into()),
             Self::RequestPath(error) => Some(error.hint().into()),
             Self::BasePath => Some("write \"/v1\", or leave it out".into()),
             Self::Steering { .. } => {

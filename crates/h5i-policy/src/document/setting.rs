@@ -1,14 +1,17 @@
 //! The fields of a profile: how each is read, and what setting it does.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use toml::de::DeValue;
 
 use super::error::{DocumentErrorKind, ValueError};
 use super::read::{Item, Read, ReadError, did_you_mean};
+use crate::canaries::{Canaries, CanariesError};
 use crate::env_name::{is_env_name, is_never_passed};
 use crate::grant::Grant;
 use crate::history::History;
+use crate::home_path::HomePath;
 use crate::host_path::HostPath;
 use crate::net_rule::{NetRule, ServerName};
 use crate::pattern::Pattern;
@@ -36,6 +39,7 @@ pub(crate) enum Setting {
     FsRead(BTreeSet<HostPath>),
     FsWrite(BTreeSet<HostPath>),
     FsHide(BTreeSet<Pattern>),
+    FsCanaries(Canaries),
     NetMode(NetMode),
     NetAllow(BTreeSet<AllowEntry>),
     EnvPass(BTreeSet<String>),
@@ -86,6 +90,7 @@ pub(crate) const FIELDS: &[Field] = &[
     Field { key: "fs.read", read: |item| item.list(host_path).map(Setting::FsRead) },
     Field { key: "fs.write", read: |item| item.list(host_path).map(Setting::FsWrite) },
     Field { key: "fs.hide", read: |item| item.list(Item::parsed).map(Setting::FsHide) },
+    Field { key: "fs.canaries", read: |item| canaries(item).map(Setting::FsCanaries) },
     Field { key: "net.mode", read: |item| item.word().map(Setting::NetMode) },
     Field { key: "net.allow", read: |item| item.list(allow_entry).map(Setting::NetAllow) },
     Field { key: "net.budget.bytes", read: |item| Ok(Setting::Size(|p| &mut p.net.budget.bytes, item.budget()?)) },
@@ -152,6 +157,7 @@ impl Setting {
             }
             Self::FsWrite(paths) => policy.fs.write = paths,
             Self::FsHide(patterns) => policy.fs.hide = patterns,
+            Self::FsCanaries(canaries) => policy.fs.canaries = canaries,
             Self::NetMode(mode) => {
                 policy.net.mode = mode;
                 if mode != NetMode::Allow {
@@ -185,6 +191,21 @@ impl Setting {
 
 fn host_path(item: &Item<'_>) -> Read<HostPath> {
     HostPath::new(item.text()?).map_err(|error| item.refused(error))
+}
+
+/// Paths of the home; the second of two that can't be together is where the error is.
+fn canaries(item: &Item<'_>) -> Read<Canaries> {
+    let before = RefCell::new(BTreeSet::<HomePath>::new());
+    let paths = item.list(|entry| {
+        let path = HomePath::new(entry.text()?).map_err(|error| entry.refused(error))?;
+        let mut before = before.borrow_mut();
+        if !before.insert(path.clone()) {
+            return Err(entry.refused(CanariesError::Twice { path }));
+        }
+        Canaries::new(before.clone()).map_err(|error| entry.refused(error))?;
+        Ok(path)
+    })?;
+    Canaries::new(paths).map_err(|error| item.refused(error))
 }
 
 fn passed_name(item: &Item<'_>) -> Read<String> {

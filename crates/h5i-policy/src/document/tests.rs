@@ -35,6 +35,7 @@ expires = "720h"
 fs.read = ["/opt/sdk"]
 fs.write = ["/srv/data/"]
 fs.hide = ["**/.env", "secrets/**"]
+fs.canaries = ["~/.aws/credentials", "~/.netrc"]
 net.mode = "allow"
 net.allow = ["@npm", "api.example.com:443", { rule = "db.example.com", sni = "any" }]
 net.budget.bytes = "1GiB"
@@ -157,6 +158,20 @@ fn values_are_refused_by_their_own_rules() {
         ),
         (r#"fs.read = ["sdk"]"#, "`fs.read`: a granted path must be absolute"),
         (r#"fs.hide = ["!x"]"#, "`fs.hide`: a pattern can't be negated"),
+        (r#"fs.canaries = ["/etc/x"]"#, "`fs.canaries`: a path of the box's home starts with `~/`"),
+        (
+            r#"fs.canaries = ["~/a/../b"]"#,
+            "`fs.canaries`: a path of the box's home must name a file, without `.`, `..` or empty components",
+        ),
+        (
+            r#"fs.canaries = ["~/.aws", "~/.aws/credentials"]"#,
+            "`fs.canaries`: `~/.aws` can't be a file and hold `~/.aws/credentials`",
+        ),
+        (r#"fs.canaries = ["~/a", "~/a"]"#, "`fs.canaries`: `~/a` is listed twice"),
+        (
+            r#"fs.canaries = ["~/a", "~/b", "~/c", "~/d", "~/e", "~/f", "~/g", "~/h", "~/i", "~/j", "~/k", "~/l", "~/m", "~/n", "~/o", "~/p", "~/q"]"#,
+            "`fs.canaries`: at most 16 credentials are planted, not 17",
+        ),
         (
             r#"net.allow = ["*.com"]"#,
             "`net.allow`: rule \"*.com\" would allow every name under a public suffix",
@@ -534,5 +549,19 @@ proptest! {
             let shown = error.render();
             prop_assert!(!shown.chars().any(|c| c == OVERRIDE), "shown as it is");
         }
+    }
+}
+
+#[test]
+fn what_is_planted_is_refused_at_the_entry_that_can_not_be() {
+    for (list, column, hint) in [
+        (r#"["~/ok", "/abs"]"#, 24, r#"write it as in "~/.aws/credentials""#),
+        (r#"["~/.aws", "~/.aws/credentials"]"#, 26, "leave one of them out"),
+        (r#"["~/.aws/credentials", "~/.aws"]"#, 38, "leave one of them out"),
+        (r#"["~/a", "~/a"]"#, 23, "leave one of them out"),
+    ] {
+        let error = refused(&format!("[profile.p]\nfs.canaries = {list}"));
+        assert_eq!((error.line, error.column), (3, column), "{error}");
+        assert_eq!(error.suggestion.as_deref(), Some(hint), "{error}");
     }
 }

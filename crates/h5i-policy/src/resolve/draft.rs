@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::ResolveError;
 use super::chain::Step;
+use crate::canaries::CanariesError;
 use crate::document::Placed;
 use crate::document::error::DocumentErrorKind;
 use crate::document::read::{MOST_ENTRIES, Read, ReadError, did_you_mean};
@@ -80,6 +81,12 @@ impl<'a> Draft<'a> {
         let before = self.clone();
         self.set(step)?;
         self.policy.fs.hide.extend(before.policy.fs.hide.iter().cloned());
+        self.policy.fs.canaries = self
+            .policy
+            .fs
+            .canaries
+            .union(&before.policy.fs.canaries)
+            .map_err(|error| canaries_refused(step, error))?;
         self.check_within(&before, step)
     }
 
@@ -164,6 +171,15 @@ impl<'a> Draft<'a> {
             }
         }
     }
+}
+
+/// A layer's planted files, beside those of the layers before it, can't be.
+fn canaries_refused(step: &Step<'_>, cause: CanariesError) -> ResolveError {
+    const KEY: &str = "fs.canaries";
+    let placed = step.profile.settings.iter().find(|placed| placed.key == KEY);
+    let span = placed.map_or(0..0, |placed| placed.span.clone());
+    let kind = DocumentErrorKind::BadValue { key: KEY.to_owned(), cause: cause.into() };
+    step.layer.document.error(ReadError::new(span, kind)).into()
 }
 
 fn source(step: &Step<'_>, placed: &Placed) -> Source {

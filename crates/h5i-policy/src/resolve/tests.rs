@@ -193,6 +193,7 @@ fn a_repository_may_tighten_and_what_it_tightens_holds_in_every_profile() {
         tier = "supervised"
         net = { mode = "allow", allow = ["*.example.com"] }
         fs.hide = ["*.pem"]
+        fs.canaries = ["~/.netrc"]
         limits.wall = "8h"
         "#,
     );
@@ -201,6 +202,7 @@ fn a_repository_may_tighten_and_what_it_tightens_holds_in_every_profile() {
         [profile.default]
         limits.wall = "30m"
         fs.hide = ["**/.env"]
+        fs.canaries = ["~/.aws/credentials"]
         [profile.web]
         net.allow = ["api.example.com"]
         env.set = { CI = "1" }
@@ -211,6 +213,8 @@ fn a_repository_may_tighten_and_what_it_tightens_holds_in_every_profile() {
     assert_eq!(rules(&web), ["api.example.com:443"]);
     let hidden: Vec<&str> = web.policy.fs.hide.iter().map(|p| p.as_str()).collect();
     assert_eq!(hidden, ["**/.env", "*.pem"], "it adds to what is hidden");
+    let planted: Vec<&str> = web.policy.fs.canaries.iter().map(|p| p.as_str()).collect();
+    assert_eq!(planted, ["~/.aws/credentials", "~/.netrc"], "it adds to what is planted");
     assert_eq!(web.policy.history, History::None);
     assert_eq!(web.provenance.source("history").to_string(), "follows from fs.hide");
 }

@@ -208,6 +208,12 @@ fn words(event: &Event) -> String {
             };
             format!("gap: {what} {}{codes}", gap.why())
         }
+        Event::CanaryRead { path, count } => {
+            format!("the planted credential {} was opened ×{count}", Shown::text(path))
+        }
+        Event::CanaryLost { path, why } => {
+            format!("the planted credential {} {}", Shown::text(path), why.why())
+        }
         Event::Output { stream, bytes, kept, payload } => {
             let cut =
                 if kept < bytes { format!(", the first {kept} of them") } else { String::new() };

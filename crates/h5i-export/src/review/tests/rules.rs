@@ -6,7 +6,7 @@ use h5i_policy::{Bytes, Executables, ExportPolicy};
 
 use crate::fixture::{Fixture, git};
 use crate::review::{Export, FlagKind, LeftBehind, MachineCode, RefusalRule, ReviewError, Secrets};
-use crate::{PathRule, Refusal};
+use crate::{PathRule, PlantedValues, Refusal};
 
 fn small() -> Fixture {
     Fixture::new(|tree| {
@@ -261,6 +261,27 @@ fn new_secrets_are_refused_unless_flagged_and_those_of_the_base_are_not_new() {
         .review()
         .expect("asked for");
     assert_eq!(reviewed.flags[0].kind, FlagKind::Secret { shape: "code host token", line: 2 });
+}
+
+#[test]
+fn what_was_planted_is_refused_unless_flagged_and_nothing_else_is() {
+    let value = "AbCdEfGhIjKlMnOpQrStUvWx";
+    let planted = PlantedValues::new([value]).expect("one");
+    let fixture = small();
+    fixture.tree().file("near", value[1..].to_owned() + "\n");
+    let review = |secrets| {
+        fixture.export().planted(&planted).secrets(secrets).read(fixture.source())?.review()
+    };
+    review(Secrets::Refuse).expect("not quite");
+    fixture.tree().file("new", format!("x\nkey={value}\n"));
+    let refused = review(Secrets::Refuse).expect_err("planted");
+    let rule = RefusalRule::Secret { shape: "planted credential", line: 2 };
+    assert!(matches!(refused, ReviewError::Refused { refusals }
+        if refusals[..] == [Refusal { path: b"new".into(), rule }]));
+    let kind = FlagKind::Secret { shape: "planted credential", line: 2 };
+    assert_eq!(review(Secrets::Flag).expect("asked for").flags[0].kind, kind);
+    // Without being looked for it is a word like any other.
+    fixture.accepted();
 }
 
 #[test]
