@@ -111,6 +111,7 @@ pub(crate) fn kind_name(kind: ChangeKind) -> &'static str {
 
 fn moment(when: When) -> &'static str {
     match when {
+        When::Sandbox => "making a box",
         When::Open => "opening",
         When::Git => "use of git",
         When::Build => "install or build",
