@@ -44,9 +44,14 @@ pub(super) enum Order {
 
 pub(super) fn content(input: &ReportInput<'_>) -> Content {
     let found = findings(input);
-    let (title, facts) = head(input, found.len());
+    let (title, facts) = head(input, found.number());
     let completeness = Completeness::of(input.records);
     let mut sections = Vec::new();
+    let first = found.lines(MAX_LISTED);
+    if !first.is_empty() {
+        let (title, order) = ("Look here first", Order::Numbered);
+        sections.push(Section { title, order, items: first, more: 0 });
+    }
     let mut list = |title, order, items: &mut dyn Iterator<Item = Phrase>| {
         let kept: Vec<Phrase> = items.take(MAX_LISTED).collect();
         let more = items.count();
@@ -54,7 +59,6 @@ pub(super) fn content(input: &ReportInput<'_>) -> Content {
             sections.push(Section { title, order, items: kept, more });
         }
     };
-    list("Look here first", Order::Numbered, &mut found.into_iter());
     let changes = || input.reviewed.changes.iter();
     list("Credentials used", Order::Plain, &mut grants::used(input.records).into_iter());
     list("Network", Order::Plain, &mut network(input).into_iter());
