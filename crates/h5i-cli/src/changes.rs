@@ -161,6 +161,8 @@ fn read_changes(
     };
     let base = base_of(store, manifest)?;
     let scratch = stored.host_dir();
+    // What killed verbs left. Where it can't be removed now, gc says why.
+    h5i_export::collect_quarantines(&scratch).ok();
     let export = Export::new(base, policy.export.clone(), &scratch)
         .hidden(&hidden)
         .binaries(&binaries)

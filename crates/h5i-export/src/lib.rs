@@ -37,6 +37,7 @@ mod landing;
 mod log;
 mod patch_text;
 mod path;
+mod quarantine;
 mod receipt;
 mod record;
 mod report;
@@ -65,6 +66,7 @@ pub use patch_text::PatchText;
 pub use path::{
     ExportPath, ExportPathError, MAX_DEPTH, MAX_NAME, MAX_PATH, NameClash, NameSet, PathRule,
 };
+pub use quarantine::{QUARANTINE, collect_quarantines};
 pub use receipt::{RECEIPT_SCHEMA, RECEIPT_VERSION, Receipt};
 pub use record::{
     Argv, ByteText, Event, FlowVerdict, Gap, GrantChange, GrantEnd, Lane, NetworkChange, Outcome,
