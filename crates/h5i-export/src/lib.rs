@@ -75,7 +75,7 @@ pub use record::{
 pub use report::{Completeness, Mechanism, MechanismState, ReportInput};
 pub use review::{
     Attention, Change, ChangeKind, Closed, Export, Flag, FlagKind, LeftBehind, MachineCode,
-    Proposal, Refusal, RefusalRule, ReviewError, Reviewed, Secrets, When, attention_of,
+    Proposal, Refusal, RefusalRule, Renames, ReviewError, Reviewed, Secrets, When, attention_of,
     machine_code,
 };
 pub use secret::{Redactor, SecretFound, find_secrets, redact};

@@ -7,7 +7,7 @@ use super::runs::{Completeness, End, Run, runs};
 use super::text::{count, size, span};
 use super::{MechanismState, ReportInput, claims, flows, grants};
 use crate::record::Event;
-use crate::review::{Change, ChangeKind, attention_of};
+use crate::review::{Change, ChangeKind, Renames, attention_of};
 
 /// The most lines of one list; the rest is counted.
 const MAX_LISTED: usize = 500;
@@ -130,7 +130,13 @@ fn head(input: &ReportInput<'_>, findings: usize) -> (Phrase, Vec<Phrase>) {
         .foreign(input.policy)
         .words(format!(" · the patch gives tree {}", input.reviewed.tree));
     let purpose = input.purpose.map(|purpose| Phrase::new().words("For: ").foreign(purpose));
-    (title, purpose.into_iter().chain([first, second]).collect())
+    let renames = (input.reviewed.renames == Renames::Unchanged).then(|| {
+        Phrase::new().words(
+            "Renamed files were looked for only where their content stayed: there are too many, or \
+             too large ones, to compare. The others are deleted and added.",
+        )
+    });
+    (title, purpose.into_iter().chain([first, second]).chain(renames).collect())
 }
 
 /// What the box could reach, what it was refused, and where it went.
