@@ -2,13 +2,14 @@
 
 use h5i_export::{
     Base, Change, ChangeKind, Closed, Export, LeftBehind, PlantedValues, Refusal, RefusalRule,
-    ReviewError, Reviewed, Secrets, When, attention_of,
+    ReviewError, Reviewed, Secrets, TreeError, When, attention_of,
 };
 use h5i_policy::{Pattern, ResolvedPolicy};
+use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use crate::canary::Planted;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, ROOM, io_failure, objects_failure};
 use crate::json_bytes::JsonBytes;
 use crate::shown::Shown;
 use crate::store::{BoxName, Manifest, Store, StoredBox};
@@ -112,6 +113,7 @@ pub(crate) fn kind_name(kind: ChangeKind) -> &'static str {
 
 fn moment(when: When) -> &'static str {
     match when {
+        When::Sandbox => "making a box",
         When::Open => "opening",
         When::Git => "use of git",
         When::Build => "install or build",
@@ -162,6 +164,8 @@ fn read_changes(
     let base = base_of(store, manifest)?;
     let scratch = stored.host_dir();
     let planted = planted_in(stored)?;
+    // What killed verbs left. Where it can't be removed now, gc says why.
+    h5i_export::collect_quarantines(&scratch).ok();
     let export = Export::new(base, policy.export.clone(), &scratch)
         .planted(&planted)
         .hidden(&hidden)
@@ -172,9 +176,10 @@ fn read_changes(
         .tree_source()
         .map_err(|e| Failure::new(Kind::Io, &e))?;
     let review = export.read(tree).and_then(h5i_export::Proposal::review);
-    match review {
-        Err(error @ ReviewError::Store(_)) => Err(review_failure(&manifest.name, &error)),
-        review => Ok(Changes { name: manifest.name.clone(), review }),
+    let failed = review.as_ref().err().map(|error| review_failure(&manifest.name, error));
+    match failed.filter(|failure| matches!(failure.kind, Kind::Io | Kind::Corrupt)) {
+        Some(failure) => Err(failure),
+        None => Ok(Changes { name: manifest.name.clone(), review }),
     }
 }
 
@@ -249,9 +254,39 @@ fn review_failure(name: &BoxName, error: &ReviewError) -> Failure {
         ReviewError::PatchDiffers { .. } | ReviewError::PatchFails(_) => {
             Failure::new(Kind::Internal, error)
         }
+        ReviewError::Store(store) | ReviewError::Tree(TreeError::Store(store)) => {
+            objects_failure(error, store)
+                .unwrap_or_else(|| Failure::new(Kind::Corrupt, error).hint(keeps_receipt(name)))
+        }
+        ReviewError::Tree(TreeError::Io { source, .. }) if is_of_host(source) => {
+            io_failure(error, source, ROOM)
+        }
         ReviewError::Tree(_) => {
             Failure::new(Kind::Refused, error).hint("remove it in the box, then export again")
         }
-        _ => Failure::new(Kind::Corrupt, error),
+        _ => Failure::new(Kind::Corrupt, error).hint(keeps_receipt(name)),
     }
 }
+
+fn keeps_receipt(name: &BoxName) -> String {
+    format!("h5i box rm --force {name} keeps its receipt")
+}
+
+/// Whether a failure to read a box's tree is the host's: a box can't bring these about.
+fn is_of_host(error: &std::io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(
+            Errno::IO
+                | Errno::NOSPC
+                | Errno::DQUOT
+                | Errno::ROFS
+                | Errno::NOMEM
+                | Errno::MFILE
+                | Errno::NFILE
+        )
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use h5i_export::StoreError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -202,6 +203,44 @@ impl From<CommitError> for Failure {
             CommitError::Manifest(_) => Self::new(Kind::Internal, &e),
             CommitError::Io(e) => e.into(),
         }
+    }
+}
+
+/// A failure of the host at a file operation, with what to do about it: `room` where there is none.
+pub(crate) fn io_failure(
+    error: &(dyn std::error::Error + 'static),
+    source: &std::io::Error,
+    room: &str,
+) -> Failure {
+    use std::io::ErrorKind;
+    let failure = Failure::new(Kind::Io, error);
+    match source.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => failure.hint(room),
+        ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => {
+            failure.hint("make it writable, then again")
+        }
+        _ => failure.hint("see what the kernel says of that disk (dmesg), then again"),
+    }
+}
+
+/// What makes room where h5i keeps its state: a box that is there can't go elsewhere.
+pub(crate) const ROOM: &str =
+    "make room on the disk of the state directory: h5i box gc, or h5i box rm what is not needed";
+
+/// A failure of the host that keeps objects from being used; none where they are damaged.
+pub(crate) fn objects_failure(
+    error: &(dyn std::error::Error + 'static),
+    source: &StoreError,
+) -> Option<Failure> {
+    match source {
+        StoreError::Io { source, .. } | StoreError::Patch(source) => {
+            Some(io_failure(error, source, ROOM))
+        }
+        StoreError::Git { source, .. } => {
+            let failure = git_failure(error, source);
+            (failure.kind == Kind::Io).then(|| failure.hint(ROOM))
+        }
+        _ => None,
     }
 }
 

@@ -37,6 +37,7 @@ mod landing;
 mod log;
 mod patch_text;
 mod path;
+mod quarantine;
 mod receipt;
 mod record;
 mod report;
@@ -65,6 +66,7 @@ pub use patch_text::PatchText;
 pub use path::{
     ExportPath, ExportPathError, MAX_DEPTH, MAX_NAME, MAX_PATH, NameClash, NameSet, PathRule,
 };
+pub use quarantine::{QUARANTINE, collect_quarantines};
 pub use receipt::{RECEIPT_SCHEMA, RECEIPT_VERSION, Receipt};
 pub use record::{
     Argv, ByteText, CanaryLoss, Event, FlowVerdict, Gap, GrantChange, GrantEnd, Lane,
@@ -74,7 +76,7 @@ pub use record::{
 pub use report::{Completeness, Mechanism, MechanismState, ReportInput};
 pub use review::{
     Attention, Change, ChangeKind, Closed, Export, Flag, FlagKind, LeftBehind, MachineCode,
-    Proposal, Refusal, RefusalRule, ReviewError, Reviewed, Secrets, When, attention_of,
+    Proposal, Refusal, RefusalRule, Renames, ReviewError, Reviewed, Secrets, When, attention_of,
     machine_code,
 };
 pub use secret::{PlantedError, PlantedValues, Redactor, SecretFound, find_secrets, redact};

@@ -17,7 +17,7 @@ use h5i_policy::ExportPolicy;
 
 pub use attention::{Attention, When, attention_of};
 pub use machine_code::{MachineCode, machine_code};
-pub use patch::{Change, ChangeKind};
+pub use patch::{Change, ChangeKind, Renames};
 pub use refusal::{Refusal, RefusalRule};
 pub use reviewed::{Flag, FlagKind, LeftBehind, Reviewed};
 

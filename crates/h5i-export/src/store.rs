@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use git2::{Config, ObjectType, Oid, Repository, Tree};
 
+use crate::quarantine::Quarantine;
+
 /// The most object directories that a base may borrow from.
 const MAX_ALTERNATES: usize = 1024;
 
@@ -115,7 +117,7 @@ pub(crate) struct Store {
     /// Bytes in memory.
     kept: Cell<usize>,
     /// Removed with the store.
-    _quarantine: tempfile::TempDir,
+    _quarantine: Quarantine,
 }
 
 impl std::fmt::Debug for Store {
@@ -136,10 +138,8 @@ impl Store {
         beside: Option<&Path>,
         scratch: &Path,
     ) -> Result<Self, StoreError> {
-        let quarantine = tempfile::Builder::new()
-            .prefix("quarantine-")
-            .tempdir_in(scratch)
-            .map_err(StoreError::io("make a quarantine in", scratch))?;
+        let quarantine =
+            Quarantine::new(scratch).map_err(StoreError::io("make a quarantine in", scratch))?;
         let root = quarantine.path();
         let info = root.join("objects/info");
         fs::create_dir_all(&info).map_err(StoreError::io("make", &info))?;

@@ -1,8 +1,9 @@
 //! Collection of what crashes and expired boxes left.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use h5i_export::collect_quarantines;
 use rustix::fs::FlockOperation;
 
 use super::box_name::BoxName;
@@ -20,7 +21,7 @@ use crate::timestamp::Timestamp;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Collected {
-    /// A directory that a crash left half made or half removed.
+    /// A directory that a crash left half made or half removed, or for its own use.
     Remains(PathBuf),
     /// A box past its expiry.
     Expired(BoxName),
@@ -70,6 +71,14 @@ impl Store {
         for scope in self.scopes()? {
             self.collect_remains(&scope, &mut report)?;
             self.collect_expired(&scope, now, &mut report)?;
+            for stored in self.boxes(&scope)? {
+                quarantines(&stored.host_dir(), &mut report)?;
+            }
+        }
+        quarantines(&self.objects_dir(), &mut report)?;
+        let archive = self.archive_dir();
+        for removed in names(&archive)? {
+            quarantines(&archive.join(removed), &mut report)?;
         }
         for key in self.collect_objects(None)? {
             report.collected.push(Collected::Objects(key));
@@ -206,6 +215,13 @@ impl Store {
         }
         Ok(collected)
     }
+}
+
+/// Collects the copies of what boxes changed that killed verbs left in a directory.
+fn quarantines(host: &Path, report: &mut GcReport) -> Result<(), PathError> {
+    let left = collect_quarantines(host).map_err(PathError::at(Action::Remove, host))?;
+    report.collected.extend(left.into_iter().map(Collected::Remains));
+    Ok(())
 }
 
 /// Whether a lock was not taken because the directory has an owner, is gone, or is a plain file.

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use h5i_export::QUARANTINE;
 use rustix::fs::FlockOperation;
 
 use super::draft::lock_directory;
@@ -11,7 +12,7 @@ use super::lock::{BoxLock, LockError};
 use super::manifest::Manifest;
 use super::stored_box::StoredBox;
 use super::unique::random_hex;
-use super::{Store, make_private_dirs, remove_tree};
+use super::{Store, make_private_dirs, names, remove_tree};
 use crate::path_error::{Action, PathError};
 
 /// What stays of a removed box.
@@ -95,7 +96,10 @@ impl Store {
         retain: Retain,
     ) -> Result<Removed, PathError> {
         let archive = match retain {
-            Retain::Receipt => self.archive(&gone.join("host"), name)?,
+            Retain::Receipt => {
+                drop_quarantines(gone)?;
+                self.archive(&gone.join("host"), name)?
+            }
             Retain::Nothing => None,
         };
         remove_tree(gone)?;
@@ -130,4 +134,19 @@ impl Store {
         }
         Ok(Some(kept))
     }
+}
+
+/// Takes copies of what the box changed, that killed verbs left, out of what is archived: they go
+/// with the rest. Whoever still works on one finds it gone with the box.
+fn drop_quarantines(gone: &Path) -> Result<(), PathError> {
+    let host = gone.join("host");
+    for name in names(&host)?.into_iter().filter(|name| name.starts_with(QUARANTINE)) {
+        let path = host.join(&name);
+        match fs::rename(&path, gone.join(&name)) {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(PathError::at(Action::Rename, &path)(e)),
+        }
+    }
+    Ok(())
 }

@@ -14,7 +14,7 @@ use super::Answer;
 use super::receipt::mismatch;
 use crate::args::{ApplyArgs, Destination};
 use crate::caller::Caller;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, objects_failure};
 use crate::json_bytes::JsonBytes;
 use crate::origin::{Origin, changed};
 use crate::person::{self, Consent};
@@ -253,9 +253,9 @@ pub(crate) fn land_failure(error: LandError) -> Failure {
         LandError::Git { .. } | LandError::Io { .. } => {
             with(Kind::Io, "see that the repository is writable")
         }
-        LandError::Store(_) => {
+        LandError::Store(store) => objects_failure(&error, store).unwrap_or_else(|| {
             with(Kind::Corrupt, "apply it where the base commit is, or export the box again")
-        }
+        }),
         _ => with(Kind::Corrupt, "do not apply it; export the box again"),
     }
 }

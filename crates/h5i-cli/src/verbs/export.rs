@@ -17,7 +17,7 @@ use super::{Answer, find};
 use crate::args::ExportArgs;
 use crate::caller::Caller;
 use crate::changes::changes_of;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, io_failure};
 use crate::log_tail::tail_of;
 use crate::path_error::{Action, PathError};
 use crate::payload::PAYLOADS;
@@ -197,6 +197,9 @@ fn bundle_failure(error: BundleError) -> Failure {
             Failure::new(Kind::Corrupt, &error)
         }
         BundleError::Json { .. } => Failure::new(Kind::Internal, &error),
+        BundleError::Io { source, .. } => {
+            io_failure(&error, source, "make room there, or -o another directory")
+        }
         _ => Failure::new(Kind::Io, &error),
     }
 }

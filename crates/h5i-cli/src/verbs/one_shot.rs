@@ -63,7 +63,7 @@ pub(super) fn run(caller: &Caller, args: &RunArgs) -> Result<Answer, Refusal> {
         &created.manifest,
         &created.policy,
         Secrets::Flag,
-    )?;
+    );
     let mut notes = format!("\n{}\n", ending(&finished));
     if let Some(error) = &finished.undelivered {
         notes.push_str(&undelivered(error));
@@ -76,8 +76,13 @@ pub(super) fn run(caller: &Caller, args: &RunArgs) -> Result<Answer, Refusal> {
     let kept = match args.after() {
         After::Keep => true,
         After::Remove => false,
-        After::Judge => !finished.outcome.success() || !changes.is_empty() || has_learned,
+        After::Judge => {
+            let unchanged = changes.as_ref().is_ok_and(Changes::is_empty);
+            !finished.outcome.success() || !unchanged || has_learned
+        }
     };
+    // What it changed is not known: nothing of it is thrown away.
+    let kept = kept || changes.is_err();
     if let Some(ran) = ran(&finished) {
         let where_to_look =
             if kept { format!("  h5i box log {name} --lane kernel") } else { String::new() };
@@ -94,7 +99,10 @@ pub(super) fn run(caller: &Caller, args: &RunArgs) -> Result<Answer, Refusal> {
         notes.push_str(&lesson(learned, &created, kept));
         data["learned"] = learned.data(&created.manifest.profile);
     }
-    data["changed"] = changes.files();
+    data["changed"] = match &changes {
+        Ok(changes) => changes.files(),
+        Err(failure) => json!({ "unknown": failure }),
+    };
     data["kept"] = json!(kept);
     notes.push_str(&settle(caller, created, kept)?);
     let answer = Answer::new(data, String::new())?.code(finished.exit_code());
@@ -136,11 +144,16 @@ fn lesson(learned: &Learned, created: &Created, kept: bool) -> String {
     text
 }
 
-fn changed_line(changes: &Changes, name: &BoxName) -> String {
-    if changes.is_empty() {
-        return String::new();
+/// What changed. That it can't be told takes nothing from what the command said and ended with.
+fn changed_line(changes: &Result<Changes, Failure>, name: &BoxName) -> String {
+    match changes {
+        Ok(changes) if changes.is_empty() => String::new(),
+        Ok(changes) => format!("changed  {}  h5i box diff {name}\n", changes.summary()),
+        Err(failure) => {
+            let hint = failure.hint.as_ref().map(|hint| format!("\n  try       {hint}"));
+            format!("changed  not known: {}{}\n", failure.message, hint.unwrap_or_default())
+        }
     }
-    format!("changed  {}  h5i box diff {name}\n", changes.summary())
 }
 
 /// A name for the box of a one-shot: the command's own and four random digits.

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::Answer;
 use crate::args::VerifyArgs;
 use crate::caller::Caller;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, objects_failure};
 use crate::path_error::{Action, PathError};
 use crate::shown::Shown;
 use crate::store::{ObjectsKey, names};
@@ -86,6 +86,11 @@ fn base_of(caller: &Caller, index: &BundleIndex) -> Result<Option<Base>, Failure
 }
 
 pub(crate) fn mismatch(error: &VerifyError) -> Failure {
+    if let VerifyError::Store(store) = error
+        && let Some(failure) = objects_failure(error, store)
+    {
+        return failure;
+    }
     let kind = match error {
         VerifyError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
             Kind::NotFound

@@ -2,10 +2,13 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+
+use rustix::process::Signal;
 
 use crate::shapes::CollectedRemains;
 use crate::stand::{PATH, Stand};
@@ -17,6 +20,10 @@ on_both_back_ends!(
     killed_while_the_tree_is_written,
     killed_while_a_program_runs,
     killed_one_shot_leaves_a_box_that_can_be_removed,
+    what_a_killed_export_leaves_is_collected,
+    what_a_killed_export_leaves_goes_with_the_next_look,
+    what_a_killed_export_leaves_is_not_archived,
+    a_living_export_keeps_what_it_uses,
     a_signal_reaches_the_program_and_its_end_is_told,
 );
 
@@ -194,4 +201,84 @@ fn a_signal_reaches_the_program_and_its_end_is_told(stand: &Stand) {
         rustix::process::kill_process(rustix::process::Pid::from_child(&child), signal).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(code), "{signal:?}");
     }
+}
+
+/// The directories that an export of `a` keeps what it has read in.
+fn quarantines(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let is_one = |path: &PathBuf| path.file_name().unwrap().as_bytes().starts_with(b"quarantine-");
+    entries.filter(is_one).collect()
+}
+
+/// An export of the new box `a` that stands still while its quarantine is there, and that directory.
+fn standing_export(stand: &Stand) -> (Child, PathBuf) {
+    stand.ok(&["box", "create", "a"]);
+    stand.sh("a", "head -c 4000000 /dev/urandom > big");
+    let host = stand.box_dir("a").join("host");
+    let mut child = stand.with(&["box", "export", "a"]);
+    let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    // No event tells of the directory without a race; so it is looked for.
+    let made = loop {
+        assert!(child.try_wait().unwrap().is_none(), "it was faster than the eye");
+        if let Some(made) = quarantines(&host).into_iter().next().filter(|made| has_entries(made)) {
+            break made;
+        }
+    };
+    signal(&child, Signal::STOP);
+    assert!(made.is_dir(), "it was faster than the hand");
+    (child, made)
+}
+
+fn signal(child: &Child, signal: Signal) {
+    rustix::process::kill_process(rustix::process::Pid::from_child(child), signal).unwrap();
+}
+
+/// The quarantine of an export that was ended by that signal.
+fn cut_off_export(stand: &Stand, by: Signal) -> PathBuf {
+    let (mut child, left) = standing_export(stand);
+    signal(&child, by);
+    signal(&child, Signal::CONT);
+    assert_eq!(child.wait().unwrap().signal(), Some(by.as_raw()), "it had ended by itself");
+    assert!(left.is_dir());
+    left
+}
+
+fn what_a_killed_export_leaves_is_collected(stand: &Stand) {
+    let left = cut_off_export(stand, Signal::KILL);
+    let report: CollectedRemains = stand.ok(&["box", "gc", "--json"]).data();
+    let remains: Vec<_> = report.removed.iter().map(|thing| thing.what.as_str()).collect();
+    assert_eq!(remains, [left.to_str().unwrap()], "{report:?}");
+    assert!(!left.try_exists().unwrap());
+}
+
+fn what_a_killed_export_leaves_goes_with_the_next_look(stand: &Stand) {
+    let left = cut_off_export(stand, Signal::INT);
+    stand.ok(&["box", "status", "a"]);
+    assert!(!left.try_exists().unwrap());
+    stand.ok(&["box", "export", "a"]);
+    assert_eq!(quarantines(&stand.box_dir("a").join("host")), Vec::<PathBuf>::new());
+}
+
+fn what_a_killed_export_leaves_is_not_archived(stand: &Stand) {
+    let left = cut_off_export(stand, Signal::KILL);
+    stand.ok(&["box", "rm", "--force", "a"]);
+    assert!(!left.try_exists().unwrap());
+    let archive = fs::read_dir(stand.state().join("h5i/archive")).unwrap();
+    let archived: Vec<PathBuf> = archive.map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(archived.len(), 1);
+    assert!(archived[0].join("receipt.jsonl").is_file());
+    assert_eq!(quarantines(&archived[0]), Vec::<PathBuf>::new());
+    assert_eq!(stand.box_directories(), [""; 0]);
+}
+
+fn a_living_export_keeps_what_it_uses(stand: &Stand) {
+    let (mut child, used) = standing_export(stand);
+    let report: CollectedRemains = stand.ok(&["box", "gc", "--json"]).data();
+    assert!(report.removed.is_empty() && used.is_dir(), "{report:?}");
+    // Looking at the box beside it is no reason either.
+    stand.ok(&["box", "status", "a"]);
+    assert!(used.is_dir());
+    signal(&child, Signal::CONT);
+    assert!(child.wait().unwrap().success());
+    assert!(!used.try_exists().unwrap());
 }

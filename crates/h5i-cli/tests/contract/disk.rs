@@ -58,6 +58,48 @@ fn a_full_disk_is_told_with_a_way_out_and_leaves_nothing() {
     assert_eq!(codes, ["0"; 3], "{said:?}");
 }
 
+/// A box that fills the disk, or stays below that with `megabytes`, and then each verb that looks.
+fn filling(megabytes: u32) -> String {
+    format!(
+        "mkdir -p \"$XDG_STATE_HOME\"
+         mount -t tmpfs -o size=12m,mode=777 tmpfs \"$XDG_STATE_HOME\"
+         set +e
+         fill='dd if=/dev/urandom of=/work/z bs=1M count={megabytes} 2>&1; echo said; exit 7'
+         ${{AS-}} \"$H5I\" run --json --workspace checkout -- sh -c \"$fill\"; echo $?
+         name=$(${{AS-}} \"$H5I\" box ls | cut -d' ' -f1)
+         ${{AS-}} \"$H5I\" box status --json $name; echo $?
+         ${{AS-}} \"$H5I\" box diff --json $name; echo $?
+         ${{AS-}} \"$H5I\" box export --json -o \"$HOME/out\" $name; echo $?
+         ${{AS-}} \"$H5I\" run --workspace checkout -- true; echo $?"
+    )
+}
+
+#[test]
+fn a_disk_that_a_box_fills_is_told_as_full_and_takes_nothing_from_the_commands_end() {
+    let stand = Stand::new();
+    let said = Said::of(mounting_shell(&stand, &filling(30)).output().unwrap());
+    let lines: Vec<&str> = said.text().lines().collect();
+    assert_eq!(lines.len(), 9, "{said:?}");
+    let answer: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
+    let data = &answer["data"];
+    assert_eq!((lines[1], &answer["ok"], &data["kept"]), ("7", &true.into(), &true.into()));
+    assert!(data["stdout"].to_string().contains("said"), "{data}");
+    assert_eq!(data["changed"]["unknown"]["kind"], "io", "{data}");
+    for (at, verb) in [(2, "status"), (4, "diff"), (6, "export")] {
+        let told: crate::shapes::Failed = serde_json::from_str(lines[at]).unwrap();
+        assert_eq!((told.error.kind.as_str(), lines[at + 1]), ("io", "70"), "{verb}: {told:?}");
+        assert!(told.error.hint.unwrap().contains("make room"), "{verb}: {said:?}");
+    }
+    // The twin: with room the same words succeed, and the end is the command's as well.
+    let stand = Stand::new();
+    let said = Said::of(mounting_shell(&stand, &filling(1)).output().unwrap());
+    let lines: Vec<&str> = said.text().lines().collect();
+    let codes: Vec<&str> = lines.iter().copied().filter(|line| line.len() == 1).collect();
+    assert_eq!(codes, ["7", "0", "0", "0", "0"], "{said:?}");
+    let answer: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
+    assert_eq!(answer["data"]["changed"][0]["bytes"], 1 << 20, "{answer}");
+}
+
 #[test]
 fn a_read_only_state_directory_is_told_with_a_way_out() {
     let stand = Stand::new();

@@ -17,7 +17,7 @@ impl Landing {
     /// [`LandError::NotChanged`] for a path at which nothing changes, [`LandError::LinkEscapes`] for
     /// a link that was reviewed together with what keeps it inside.
     pub fn only(mut self, paths: &[Vec<u8>]) -> Result<Self, LandError> {
-        let changes =
+        let (changes, _) =
             patch::make(&self.store, (self.base, self.tree), Where::All, &mut std::io::sink())?;
         let mut matched: BTreeSet<usize> = BTreeSet::new();
         let mut edits = Edits::default();

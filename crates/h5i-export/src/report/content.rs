@@ -7,7 +7,7 @@ use super::runs::{Completeness, End, Run, runs};
 use super::text::{count, size, span};
 use super::{MechanismState, ReportInput, claims, flows, grants};
 use crate::record::Event;
-use crate::review::{Change, ChangeKind, attention_of};
+use crate::review::{Change, ChangeKind, Renames, attention_of};
 
 /// The most lines of one list; the rest is counted.
 const MAX_LISTED: usize = 500;
@@ -44,9 +44,14 @@ pub(super) enum Order {
 
 pub(super) fn content(input: &ReportInput<'_>) -> Content {
     let found = findings(input);
-    let (title, facts) = head(input, found.len());
+    let (title, facts) = head(input, found.number());
     let completeness = Completeness::of(input.records);
     let mut sections = Vec::new();
+    let first = found.lines(MAX_LISTED);
+    if !first.is_empty() {
+        let (title, order) = ("Look here first", Order::Numbered);
+        sections.push(Section { title, order, items: first, more: 0 });
+    }
     let mut list = |title, order, items: &mut dyn Iterator<Item = Phrase>| {
         let kept: Vec<Phrase> = items.take(MAX_LISTED).collect();
         let more = items.count();
@@ -54,7 +59,6 @@ pub(super) fn content(input: &ReportInput<'_>) -> Content {
             sections.push(Section { title, order, items: kept, more });
         }
     };
-    list("Look here first", Order::Numbered, &mut found.into_iter());
     let changes = || input.reviewed.changes.iter();
     list("Credentials used", Order::Plain, &mut grants::used(input.records).into_iter());
     list("Network", Order::Plain, &mut network(input).into_iter());
@@ -126,7 +130,13 @@ fn head(input: &ReportInput<'_>, findings: usize) -> (Phrase, Vec<Phrase>) {
         .foreign(input.policy)
         .words(format!(" · the patch gives tree {}", input.reviewed.tree));
     let purpose = input.purpose.map(|purpose| Phrase::new().words("For: ").foreign(purpose));
-    (title, purpose.into_iter().chain([first, second]).collect())
+    let renames = (input.reviewed.renames == Renames::Unchanged).then(|| {
+        Phrase::new().words(
+            "Renamed files were looked for only where their content stayed: there are too many, or \
+             too large ones, to compare. The others are deleted and added.",
+        )
+    });
+    (title, purpose.into_iter().chain([first, second]).chain(renames).collect())
 }
 
 /// What the box could reach, what it was refused, and where it went.

@@ -153,6 +153,58 @@ fn planted_credentials_that_were_opened_come_first() {
 }
 
 #[test]
+fn no_kind_of_finding_pushes_another_out() {
+    let fixture = Fixture::new(|_| ());
+    for n in 0..3000 {
+        fixture.tree().file(format!("a{n:04}/package.json"), "{}\n");
+    }
+    let tree = fixture.tree();
+    tree.file("zz/build.rs", "fn main() {}\n").file(".env", "A=1\n").file("zz/run", "#!/bin/sh\n");
+    tree.mode("zz/run", 0o755);
+    let call = |program: String, name: &str| Event::RefusedCall {
+        call: name.into(),
+        args: vec![],
+        pid: 88,
+        program: ByteText::new(program),
+        errno: "EPERM".into(),
+        count: 1,
+    };
+    let calls = (0..500)
+        .map(|n| call(format!("/work/{n:04}"), "bpf"))
+        .chain([call("/work/x".into(), "ptrace")]);
+    let records: Vec<_> =
+        (1..).zip(calls).map(|(seq, event)| record(seq, Some(1), event)).collect();
+    let both = written(&fixture, &records, |input| {
+        format!("{}\0{}", input.to_markdown(), input.to_html())
+    });
+    let (text, page) = both.split_once('\0').expect("two forms");
+    let first = text.split("\n## ").nth(1).expect("a first section");
+    assert!(first.starts_with("Look here first"), "{first}");
+    let named = ["zz/build.rs", ".env", "zz/run", "ptrace", "a0000/package.json", "/work/0000"];
+    let on_page = page.split("</section>").next().expect("a first section");
+    for name in named {
+        assert!(first.contains(&format!("`{name}`")), "{name}: {first}");
+        assert!(on_page.contains(&format!("<code>{name}</code>")), "{name}: {on_page}");
+    }
+    let counted = "And 2900 files changed: its scripts run on install, build and test.";
+    assert!(first.contains(counted) && on_page.contains(counted), "{first}");
+    assert!(first.contains("And 400 programs were refused bpf."), "{first}");
+    assert!(first.lines().count() < 520, "{}", first.lines().count());
+    assert!(text.starts_with("# Box fix-auth: 3003 files changed, 3504 things need your eyes"));
+}
+
+#[test]
+fn what_is_few_is_named_one_by_one() {
+    let fixture = Fixture::new(|_| ());
+    for n in 0..101 {
+        fixture.tree().file(format!("a{n:04}/package.json"), "{}\n");
+    }
+    let text = report(&fixture, &[]);
+    let first = text.split("\n## ").nth(1).expect("a first section");
+    assert!(first.contains("101. **`a0100/package.json`**") && !first.contains("And "), "{first}");
+}
+
+#[test]
 fn the_network_is_told_destination_by_destination() {
     let fixture = Fixture::new(|_| ());
     let flow = |flow, name: &str| Event::FlowStart {

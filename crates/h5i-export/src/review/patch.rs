@@ -14,6 +14,24 @@ use crate::store::{Store, StoreError};
 /// about eight times as much memory.
 const MAX_DELTA: u64 = 4 << 20;
 
+/// Pairs of a deleted and an added file up to which contents are compared to find renamed files.
+const MAX_PAIRS: usize = 160_000;
+/// Bytes of deleted and added files up to which that is done.
+const MAX_COMPARED: u64 = 16 << 20;
+/// How many deleted files libgit2 looks at for each added one; by their ids alone it is quick.
+const SOURCES_BY_ID: usize = 1000;
+
+/// How renamed files were looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Renames {
+    /// By content, wherever a file was deleted and another one added.
+    ByContent,
+    /// There are too many or too large ones for that: a file that changed as well as its name is told
+    /// as deleted and added.
+    Unchanged,
+}
+
 /// What happened to one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -73,10 +91,10 @@ pub(crate) fn make(
     (base, reviewed): (Oid, Oid),
     at: Where,
     text: &mut impl Write,
-) -> Result<Vec<Change>, StoreError> {
+) -> Result<(Vec<Change>, Renames), StoreError> {
     // No path at all would mean every path.
     if matches!(&at, Where::At(paths) if paths.is_empty()) {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), Renames::ByContent));
     }
     let (old, new) = (store.tree(base)?, store.tree(reviewed)?);
     // Everything that a configuration could say is said here.
@@ -103,9 +121,7 @@ pub(crate) fn make(
         diff.map_err(git("compare the trees"))
     };
     let mut diff = compare()?;
-    let mut find = DiffFindOptions::new();
-    find.renames(true).copies(false).rename_threshold(50).rename_limit(400);
-    diff.find_similar(Some(&mut find)).map_err(git("find renamed files"))?;
+    let looked = find_renames(store, &mut diff)?;
     let renames = diff.deltas().any(|delta| delta.status() == Delta::Renamed);
     if renames && diff.deltas().any(|delta| is_crossing(&delta, &old, &new)) {
         diff = compare()?;
@@ -130,7 +146,48 @@ pub(crate) fn make(
             change.bytes = store.blob_size(change.new_id)?;
         }
     }
-    Ok(join_type_changes(changes))
+    Ok((join_type_changes(changes), looked))
+}
+
+/// Makes renames of deletions and additions. Comparing contents costs time by the pair and by the
+/// byte, and a box says how many there are: beyond a bound equal contents only are found.
+fn find_renames(store: &Store, diff: &mut git2::Diff<'_>) -> Result<Renames, StoreError> {
+    let git = StoreError::git;
+    let has = |diff: &git2::Diff<'_>, status| diff.deltas().any(|delta| delta.status() == status);
+    let mut find = DiffFindOptions::new();
+    find.renames(true).copies(false).rename_threshold(50);
+    if is_comparable(store, diff)? {
+        find.rename_limit(MAX_PAIRS);
+        diff.find_similar(Some(&mut find)).map_err(git("find renamed files"))?;
+        return Ok(Renames::ByContent);
+    }
+    find.rename_limit(SOURCES_BY_ID).exact_match_only(true);
+    diff.find_similar(Some(&mut find)).map_err(git("find renamed files"))?;
+    match has(diff, Delta::Deleted) && has(diff, Delta::Added) {
+        true => Ok(Renames::Unchanged),
+        false => Ok(Renames::ByContent),
+    }
+}
+
+/// Whether the contents of all deleted files can be compared with those of all added ones.
+fn is_comparable(store: &Store, diff: &git2::Diff<'_>) -> Result<bool, StoreError> {
+    let of = |status| diff.deltas().filter(move |delta| delta.status() == status);
+    let pairs = of(Delta::Deleted).count().saturating_mul(of(Delta::Added).count());
+    if pairs == 0 || pairs > MAX_PAIRS {
+        return Ok(pairs == 0);
+    }
+    let deleted = of(Delta::Deleted).map(|delta| (delta.old_file().id(), delta.old_file().mode()));
+    let added = of(Delta::Added).map(|delta| (delta.new_file().id(), delta.new_file().mode()));
+    let mut bytes = 0u64;
+    for (id, mode) in deleted.chain(added) {
+        if mode != FileMode::Commit {
+            bytes = bytes.saturating_add(store.blob_size(id)?);
+        }
+        if bytes > MAX_COMPARED {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Writes the patch of one file; of binary content only what stands above it.

@@ -9,7 +9,8 @@ use h5i_policy::Executables;
 use super::links::{Leads, is_rules_file, resolve, target_at};
 use super::refusal::{Refusal, RefusalRule};
 use super::{
-    Change, ChangeKind, Export, MachineCode, Proposal, ReviewError, Secrets, machine_code, patch,
+    Change, ChangeKind, Export, MachineCode, Proposal, Renames, ReviewError, Secrets, machine_code,
+    patch,
 };
 use crate::apply::{Keep, apply};
 use crate::patch_text::{PatchText, PatchWriter};
@@ -113,6 +114,8 @@ pub struct Reviewed {
     pub patch: PatchText,
     /// What it changes, in the order of the patch.
     pub changes: Vec<Change>,
+    /// How renamed files were looked for.
+    pub renames: Renames,
     /// What a reader must see, by path.
     pub flags: Vec<Flag>,
     /// What stays in the box, by path.
@@ -132,7 +135,7 @@ impl Proposal<'_> {
         let tree = compared.edits.apply(&store, Some(base))?;
         let at = patch::Where::At(compared.edits.paths());
         let mut text = PatchWriter::new(&export.scratch);
-        let changes = patch::make(&store, (base, tree), at, &mut text)?;
+        let (changes, renames) = patch::make(&store, (base, tree), at, &mut text)?;
         let text = text.finish().map_err(StoreError::Patch)?;
         let mut check = Check { store: &store, refusals: compared.refusals, flags: Vec::new() };
         check.names(tree, &compared.added)?;
@@ -148,7 +151,8 @@ impl Proposal<'_> {
         }
         prove(&store, base, tree, text.reader())?;
         flags.sort_by(|a, b| (&a.path, a.kind).cmp(&(&b.path, b.kind)));
-        Ok(Reviewed { base: export.base, tree, patch: text, changes, flags, left: compared.left })
+        let left = compared.left;
+        Ok(Reviewed { base: export.base, tree, patch: text, changes, renames, flags, left })
     }
 }
 

@@ -1,4 +1,5 @@
 mod hostile;
 mod overlay;
+mod renames;
 mod round_trip;
 mod rules;
