@@ -86,6 +86,8 @@ pub struct Finished {
     pub grants: GrantDeeds,
     /// The budget that it was stopped for, and who spent it.
     pub spent: Option<Spent>,
+    /// Why its session broke, where that is known.
+    pub broke: Option<String>,
     /// Why output could not be delivered to the caller, where that failed.
     pub undelivered: Option<io::Error>,
 }
@@ -152,7 +154,7 @@ impl Ended {
 
     fn finished(self, run: u64, deeds: Deeds) -> Finished {
         let Self { outcome, usage, stdout, stderr, undelivered } = self;
-        let Deeds { refused, programs, network, grants, spent } = deeds;
+        let Deeds { refused, programs, network, grants, spent, broke } = deeds;
         Finished {
             run,
             outcome,
@@ -164,6 +166,7 @@ impl Ended {
             network,
             grants,
             spent,
+            broke,
             undelivered,
         }
     }

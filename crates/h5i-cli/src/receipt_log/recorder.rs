@@ -69,6 +69,8 @@ pub struct Deeds {
     pub grants: GrantDeeds,
     /// The budget that it was stopped for.
     pub spent: Option<Spent>,
+    /// Why its session broke, where that is known.
+    pub broke: Option<String>,
 }
 
 impl Recorder {
@@ -132,7 +134,8 @@ impl Recorder {
         let deeds = |going: Going| {
             let (refused, programs) = (going.refused, going.programs.tally());
             let network = NetDeeds::default();
-            Deeds { refused, programs, network, grants, spent: going.spent }
+            let broke = self.log.broke().map(str::to_owned);
+            Deeds { refused, programs, network, grants, spent: going.spent, broke }
         };
         self.runs().remove(&run).map(deeds).unwrap_or_default()
     }

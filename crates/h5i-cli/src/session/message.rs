@@ -210,6 +210,7 @@ pub(super) struct End {
     network: NetDeeds,
     grants: GrantDeeds,
     spent: Option<Spent>,
+    broke: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -230,7 +231,7 @@ const NAMES: usize = 256;
 
 impl End {
     pub(super) fn new(outcome: Outcome, usage: Usage, deeds: Deeds) -> Self {
-        let Deeds { mut refused, mut programs, network, grants, spent } = deeds;
+        let Deeds { mut refused, mut programs, network, grants, spent, broke } = deeds;
         programs.names.truncate(NAMES);
         let micros = |span: Duration| u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
         refused.truncate(KINDS);
@@ -255,13 +256,15 @@ impl End {
             network,
             grants,
             spent,
+            broke,
         }
     }
 
     pub(super) fn deeds(&self) -> Deeds {
         let (refused, programs) = (self.refused.clone(), self.programs.clone());
         let (network, grants) = (self.network.clone(), self.grants.clone());
-        Deeds { refused, programs, network, grants, spent: self.spent.clone() }
+        let (spent, broke) = (self.spent.clone(), self.broke.clone());
+        Deeds { refused, programs, network, grants, spent, broke }
     }
 
     pub(super) fn outcome(&self) -> Outcome {
