@@ -9,14 +9,20 @@ use crate::stand::{Said, Stand};
 fn a_command_without_dashes_and_a_misspelt_verb_are_told_the_right_line() {
     let stand = Stand::new();
     stand.ok(&["box", "create", "a"]);
+    let before = stand.traces();
     for (words, hint) in [
         (&["run", "ls", "-la"][..], "h5i run -- ls -la"),
         (&["box", "run", "a", "ls"], "h5i box run a -- ls"),
         (&["rnu", "x"], "did you mean h5i run?"),
         (&["box", "rnu", "a"], "did you mean h5i box run?"),
     ] {
-        Refusal { words, code: 2, kind: "usage", says: &[], hint }.check(&stand);
+        let said = stand.h5i(words);
+        assert_eq!((said.code, said.text()), (2, ""), "{words:?}: {}", said.err);
+        assert!(said.err.ends_with(&format!("\n  try       {hint}\n")), "{}", said.err);
     }
+    let told = stand.h5i(&["box", "run", "--json", "a", "ls"]).failure();
+    assert_eq!(told.hint.as_deref(), Some("h5i box run --json a -- ls"));
+    assert_eq!(stand.traces(), before);
     // The twin: the line that was told.
     stand.ok(&["box", "run", "a", "--", "ls"]);
 }
