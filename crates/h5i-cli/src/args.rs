@@ -10,6 +10,7 @@ mod making;
 mod policy_verbs;
 mod receipt_verbs;
 mod skill_verbs;
+mod slips;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -161,6 +162,12 @@ pub fn asks_for_json(words: &[OsString]) -> bool {
     words.iter().take_while(|word| *word != "--").any(|word| word == "--json")
 }
 
+/// What is told of a slip that is known, instead of the grammar's own words.
+#[must_use]
+pub fn slip(words: &[OsString], error: &clap::Error) -> Option<Failure> {
+    slips::slip(words, error)
+}
+
 /// What a command line that can't be parsed is told, as any other failure.
 #[must_use]
 pub fn usage_failure(error: &clap::Error) -> Failure {
@@ -175,10 +182,17 @@ pub fn usage_failure(error: &clap::Error) -> Failure {
         // The hint says it.
         .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
         .collect();
+    let (tips, listed): (Vec<&str>, Vec<&str>) =
+        listed.into_iter().partition(|line| line.starts_with("tip: "));
     let mut message = message.to_owned();
     if !listed.is_empty() {
         message.push_str(": ");
         message.push_str(&listed.join("; "));
     }
-    Failure::told(Kind::Usage, message).hint("h5i --help, or --help after any verb")
+    let mut hint = "h5i --help, or --help after any verb".to_owned();
+    for tip in tips.iter().filter_map(|line| line.strip_prefix("tip: ")) {
+        hint.push_str("; ");
+        hint.push_str(tip);
+    }
+    Failure::told(Kind::Usage, message).hint(hint)
 }

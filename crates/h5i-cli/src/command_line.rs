@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use crate::args::{Cli, asks_for_json, usage_failure};
+use crate::args::{Cli, asks_for_json, slip, usage_failure};
 use crate::envelope::Envelope;
 use crate::failure::{Failure, Kind};
 use crate::verbs::{Answer, Refusal, perform};
@@ -14,13 +14,20 @@ use crate::verbs::{Answer, Refusal, perform};
 pub fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let json = asks_for_json(&words);
-    let cli = match Cli::of(words) {
+    let cli = match Cli::of(words.iter().cloned()) {
         Ok(cli) => cli,
         Err(e) if !e.use_stderr() => {
             return exit_code(&write_out(e.to_string().as_bytes()), ExitCode::SUCCESS);
         }
-        Err(e) if json => return answer_failure(&usage_failure(&e), None),
+        Err(e) if json => {
+            let failure = slip(&words, &e).unwrap_or_else(|| usage_failure(&e));
+            return answer_failure(&failure, None);
+        }
         Err(e) => {
+            if let Some(failure) = slip(&words, &e) {
+                writeln!(anstream::stderr(), "{failure}").ok();
+                return ExitCode::from(failure.kind.exit_code());
+            }
             // clap's own text: it shows the usage as well.
             write!(anstream::stderr(), "{}", e.render().ansi()).ok();
             return ExitCode::from(Kind::Usage.exit_code());

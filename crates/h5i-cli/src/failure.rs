@@ -129,7 +129,14 @@ impl fmt::Display for Failure {
         if let Some(hint) = self.hint.as_ref().filter(|hint| !excerpt.ends_with(hint.as_str())) {
             write!(f, "\n  try       {hint}")?;
         }
-        Ok(())
+        // What became of a box that was made for one command.
+        match (fact("box"), self.details.get("kept").and_then(Value::as_bool)) {
+            (Some(name), Some(true)) => write!(f, "\n  kept      box {name}; h5i box rm {name}"),
+            (Some(name), Some(false)) => {
+                write!(f, "\n  removed   box {name}; its receipt is in the archive")
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -163,6 +170,12 @@ impl From<PathError> for Failure {
             {
                 failure.hint("make it writable, or set XDG_STATE_HOME to a directory that is")
             }
+            std::io::ErrorKind::NotADirectory => {
+                failure.hint("set XDG_STATE_HOME to a directory that can be written")
+            }
+            std::io::ErrorKind::NotFound if e.action == Action::CreateDirectory => {
+                failure.hint("set XDG_STATE_HOME to a directory that can be written")
+            }
             _ => failure,
         }
     }
@@ -170,7 +183,11 @@ impl From<PathError> for Failure {
 
 impl From<SurroundingsError> for Failure {
     fn from(e: SurroundingsError) -> Self {
-        Self::new(Kind::Usage, &e)
+        let hint = match e {
+            SurroundingsError::NoHome => "export HOME=DIR, an absolute path",
+            SurroundingsError::NoDirectory(_) => "cd to a directory that is there",
+        };
+        Self::new(Kind::Usage, &e).hint(hint)
     }
 }
 
@@ -249,6 +266,9 @@ fn git_failure(error: &(dyn std::error::Error + 'static), source: &git2::Error) 
     match source.class() {
         git2::ErrorClass::Os | git2::ErrorClass::Filesystem => Failure::new(Kind::Io, error)
             .hint("see that the state directory is writable and has room (XDG_STATE_HOME)"),
+        // Of git's own configuration, which may be the person's, or of nobody's repository.
+        git2::ErrorClass::Config => Failure::new(Kind::Io, error)
+            .hint("see that git's configuration can be read: git config --list --show-origin"),
         _ => Failure::new(Kind::Corrupt, error).hint("git fsck"),
     }
 }

@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 
 use h5i_export::{Event, NetworkChange};
 use h5i_net::HOST_V4;
-use h5i_policy::{NetPolicy, NetRule};
+use h5i_policy::{NetPolicy, NetRule, NetRuleError, NetTarget};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::receipt_log::records;
+use crate::second_look::second_look;
 use crate::store::StoredBox;
 
 /// Questions for the addresses of a name, by the numbers of their records: A, AAAA, HTTPS, and 0
@@ -21,8 +22,11 @@ const FOR_ADDRESSES: [u16; 4] = [0, 1, 28, 65];
 pub(crate) struct Learned {
     /// The rules, names first.
     pub(crate) rules: BTreeSet<NetRule>,
-    /// What was asked for that no rule can allow.
+    /// What was asked for that no rule can allow, with the reason.
     pub(crate) beyond: BTreeSet<String>,
+    /// Rules by a name that was only spoken on a flow, whose address was never asked for: where that
+    /// flow went.
+    pub(crate) spoken: BTreeMap<NetRule, String>,
 }
 
 /// Learns from the records of a box.
@@ -43,6 +47,8 @@ struct Lesson {
     learned: Learned,
     /// The name that each address was last given for.
     names: BTreeMap<String, String>,
+    /// The names whose addresses were asked for.
+    asked: BTreeSet<String>,
     /// Flows without an end so far.
     flows: BTreeMap<u64, Flow>,
 }
@@ -62,20 +68,28 @@ impl Lesson {
     fn take_in(&mut self, event: &Event) {
         match event {
             Event::Resolved { name, addresses, .. } => {
+                self.asked.insert(name.to_ascii_lowercase());
                 let new = addresses.iter().map(|address| (address.clone(), name.clone()));
                 self.names.extend(new);
             }
             Event::RefusedName { name: Some(name), record, .. } => {
                 let text = name.to_string();
+                self.asked.insert(text.to_ascii_lowercase());
                 match FOR_ADDRESSES.contains(record) {
                     // A name is asked for without a port.
-                    true => self.need(&text, None, "tcp"),
-                    false => drop(self.learned.beyond.insert(format!("{text} (record {record})"))),
+                    true => drop(self.need(&text, None, "tcp")),
+                    false => {
+                        let why = "no rule is for records but addresses";
+                        self.learned.beyond.insert(format!("{text} (record {record}): {why}"));
+                    }
                 }
             }
             Event::RefusedAddress { protocol, address: Some(address), port, .. } => match port {
                 Some(port) => self.need_at(&address.clone(), *port, &protocol.clone()),
-                None => drop(self.learned.beyond.insert(format!("{address} {protocol}"))),
+                None => {
+                    let why = "no rule is for protocols but TCP and UDP";
+                    self.learned.beyond.insert(format!("{address} {protocol}: {why}"));
+                }
             },
             Event::FlowStart { flow, protocol, address, port, names, rules, .. } => {
                 let (address, protocol) = (address.clone(), protocol.clone());
@@ -108,7 +122,12 @@ impl Lesson {
     fn flow(&mut self, flow: &Flow, named: Option<&String>) {
         match named.or_else(|| flow.names.first()) {
             Some(name) if !flow.listed || !flow.names.contains(name) => {
-                self.need(name, Some(flow.port), &flow.protocol);
+                let rule = self.need(name, Some(flow.port), &flow.protocol);
+                if let Some(rule) = rule.filter(|_| !flow.names.contains(name)) {
+                    let place = flow.names.first().unwrap_or(&flow.address);
+                    let place = format!("{place}:{}", flow.port);
+                    self.learned.spoken.entry(rule).or_insert(place);
+                }
             }
             None if !flow.listed => self.need_at(&flow.address, flow.port, &flow.protocol),
             _ => {}
@@ -122,15 +141,22 @@ impl Lesson {
             None if address.contains(':') => format!("[{address}]"),
             None => address.to_owned(),
         };
-        self.need(&place, Some(port), protocol);
+        drop(self.need(&place, Some(port), protocol));
     }
 
-    fn need(&mut self, place: &str, port: Option<u16>, protocol: &str) {
+    fn need(&mut self, place: &str, port: Option<u16>, protocol: &str) -> Option<NetRule> {
         let port = port.map_or_else(String::new, |port| format!(":{port}"));
         let protocol = if protocol == "udp" { "/udp" } else { "" };
-        match NetRule::new(&format!("{place}{port}{protocol}")) {
-            Ok(rule) => drop(self.learned.rules.insert(rule)),
-            Err(error) => drop(self.learned.beyond.insert(error.to_string())),
+        let text = format!("{place}{port}{protocol}");
+        match NetRule::new(&text) {
+            Ok(rule) => {
+                self.learned.rules.insert(rule.clone());
+                Some(rule)
+            }
+            Err(error) => {
+                self.learned.beyond.insert(format!("{text}: {}", why(&error)));
+                None
+            }
         }
     }
 
@@ -139,9 +165,26 @@ impl Lesson {
         for going in std::mem::take(&mut self.flows).into_values() {
             self.flow(&going, None);
         }
-        let Learned { mut rules, beyond } = self.learned;
+        let Learned { mut rules, beyond, mut spoken } = self.learned;
         rules.retain(|rule| !net.allow.iter().any(|own| own.covers(rule)));
-        Learned { rules, beyond }
+        let asked = |rule: &NetRule| match rule.target() {
+            NetTarget::Name(name) => self.asked.contains(name.as_str()),
+            _ => true,
+        };
+        spoken.retain(|rule, _| rules.contains(rule) && !asked(rule));
+        Learned { rules, beyond, spoken }
+    }
+}
+
+/// Why a text is no rule, without the text itself.
+fn why(error: &NetRuleError) -> String {
+    match error {
+        NetRuleError::HostWithoutPort { .. } => {
+            "it is allowed by its ports, as host:PORT".to_owned()
+        }
+        NetRuleError::Name { source, .. } => source.to_string(),
+        NetRuleError::Range { source, .. } => source.to_string(),
+        other => other.to_string(),
     }
 }
 
@@ -149,6 +192,20 @@ impl Learned {
     /// Whether no rule would have been needed.
     pub(crate) fn is_empty(&self) -> bool {
         self.rules.is_empty()
+    }
+
+    /// What a person should look at twice: a rule, and why.
+    pub(crate) fn remarks(&self) -> Vec<(&NetRule, String)> {
+        let remark = |rule| {
+            let spoken = |place: &String| {
+                format!(
+                    "the box never asked for its address, it only named it on a flow to {place}"
+                )
+            };
+            let why = second_look(rule).map(str::to_owned);
+            Some((rule, why.or_else(|| self.spoken.get(rule).map(spoken))?))
+        };
+        self.rules.iter().filter_map(remark).collect()
     }
 
     /// The rules as options of the command line.
@@ -162,7 +219,8 @@ impl Learned {
     pub(crate) fn data(&self, profile: &str) -> Value {
         let rules: Vec<String> = self.rules.iter().map(ToString::to_string).collect();
         let toml = (!self.is_empty()).then(|| self.toml(profile));
-        json!({ "rules": rules, "beyond": self.beyond, "toml": toml })
+        let remarks = remarks_data(&self.remarks());
+        json!({ "rules": rules, "beyond": self.beyond, "remarks": remarks, "toml": toml })
     }
 
     /// The rules as a part of a policy document.
@@ -175,6 +233,11 @@ impl Learned {
         text.push_str("]\n");
         text
     }
+}
+
+/// Remarks for programs.
+pub(crate) fn remarks_data(remarks: &[(&NetRule, String)]) -> Value {
+    remarks.iter().map(|(rule, why)| json!({ "rule": rule, "why": why })).collect()
 }
 
 #[cfg(test)]

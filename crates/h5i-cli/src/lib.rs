@@ -52,6 +52,7 @@ pub mod program_record;
 pub mod receipt_log;
 mod reviewed_start;
 pub mod running;
+mod second_look;
 mod seeded_home;
 pub mod session;
 mod shown;

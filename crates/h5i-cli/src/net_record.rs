@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use h5i_confine::SocketHolder;
 use h5i_export::{ByteText, Event, FlowVerdict};
 use h5i_net::{self as net, Basis, HOST_V4, RefusedProtocol, Verdict};
-use h5i_policy::{NetMode, Protocol};
+use h5i_policy::{NetMode, NetRule, Protocol};
 use serde::{Deserialize, Serialize};
 
 /// Flows and kinds of refusals that are told with a run; the log has all.
@@ -206,7 +206,9 @@ impl NetRecord {
             }
             net::Event::RefusedName { name, record, count } => {
                 let told = (name.clone(), count);
-                self.refuse_unlisted(alone, RefusedKind::Name, told, Some(name.clone()));
+                // In full: a rule without a port means 443, and `host` has none without one.
+                let rule = NetRule::new(&name).ok().map(|rule| rule.to_string());
+                self.refuse_unlisted(alone, RefusedKind::Name, told, rule);
                 Event::RefusedName { name: Some(ByteText::new(name)), record, count }
             }
             net::Event::MoreRefusedNames { count } => {

@@ -10,7 +10,7 @@ mod seen;
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use h5i_broker::{RedactorError, Secret};
 use h5i_export::{
@@ -35,6 +35,8 @@ const RUNS: &str = "runs";
 pub struct ReceiptLog {
     writer: Mutex<LogWriter>,
     hidden: Hidden,
+    /// Why a record could not be appended.
+    broke: OnceLock<String>,
     runs: PathBuf,
     /// What was found on opening.
     pub opened: Opened,
@@ -81,8 +83,8 @@ impl ReceiptLog {
         let digest = Digest::of(manifest_json);
         let (writer, opened) = LogWriter::open(&host_dir.join(LOG), digest, Timestamp::now())
             .map_err(|error| Failure::new(open_kind(&error), &error))?;
-        let (writer, hidden) = (Mutex::new(writer), Hidden::default());
-        Ok(Self { writer, hidden, runs: host_dir.join(RUNS), opened })
+        let (writer, hidden, broke) = (Mutex::new(writer), Hidden::default(), OnceLock::new());
+        Ok(Self { writer, hidden, broke, runs: host_dir.join(RUNS), opened })
     }
 
     /// The box's host directory.
@@ -100,7 +102,17 @@ impl ReceiptLog {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .append(Timestamp::now(), lane, run, event)
-            .map_err(|error| Failure::new(Kind::Io, &error))
+            .map_err(|error| {
+                let failure = Failure::new(Kind::Io, &error);
+                // The first one is the cause of what follows.
+                self.broke.set(failure.message.clone()).ok();
+                failure
+            })
+    }
+
+    /// Why a record could not be appended, where one could not.
+    pub(crate) fn broke(&self) -> Option<&str> {
+        self.broke.get().map(String::as_str)
     }
 
     /// Keeps these values out of every record from here on.

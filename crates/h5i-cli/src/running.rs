@@ -88,6 +88,8 @@ pub struct Finished {
     pub spent: Option<Spent>,
     /// Planted credentials that it opened.
     pub opened: Vec<Opened>,
+    /// Why its session broke, where that is known.
+    pub broke: Option<String>,
     /// Why output could not be delivered to the caller, where that failed.
     pub undelivered: Option<io::Error>,
 }
@@ -154,7 +156,7 @@ impl Ended {
 
     fn finished(self, run: u64, deeds: Deeds) -> Finished {
         let Self { outcome, usage, stdout, stderr, undelivered } = self;
-        let Deeds { refused, programs, network, grants, spent, opened } = deeds;
+        let Deeds { refused, programs, network, grants, spent, opened, broke } = deeds;
         Finished {
             run,
             outcome,
@@ -167,6 +169,7 @@ impl Ended {
             grants,
             spent,
             opened,
+            broke,
             undelivered,
         }
     }

@@ -24,7 +24,7 @@ mod unique;
 
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt as _};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -50,6 +50,9 @@ pub(crate) use unique::{random_bytes, random_hex};
 
 use crate::path_error::{Action, PathError};
 use crate::shown::Shown;
+
+/// What says, beside the boxes of a repository, which one that is.
+const ORIGIN: &str = "origin.json";
 
 /// The state directory of h5i, `$XDG_STATE_HOME/h5i`.
 ///
@@ -122,6 +125,16 @@ impl Store {
 
     pub(crate) fn scope_dir(&self, scope: &Scope) -> PathBuf {
         self.root.join("repos").join(scope.directory())
+    }
+
+    /// The repository whose boxes a scope has: its working tree, or itself where it is bare; none for
+    /// boxes of none, or where that is not written down.
+    pub(crate) fn repository_of(&self, scope: &Scope) -> Option<PathBuf> {
+        let json = fs::read(self.scope_dir(scope).join(ORIGIN)).ok()?;
+        let origin: Origin = serde_json::from_slice(&json).ok()?;
+        let common = PathBuf::from(std::ffi::OsString::from_vec(origin.common_dir.0));
+        let tree = common.parent().filter(|_| common.ends_with(".git")).map(Path::to_owned);
+        Some(tree.unwrap_or(common))
     }
 
     /// Where receipts of removed boxes are kept.

@@ -1,6 +1,7 @@
 //! What each verb does, and how it answers.
 
 mod accept;
+mod amount;
 mod apply;
 mod approve;
 mod archive;
@@ -38,6 +39,7 @@ use serde_json::Value;
 use crate::args::{BoxVerb, Cli, GrantVerb, PolicyVerb, ReceiptVerb, SkillVerb, Verb};
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
+use crate::shown::Shown;
 use crate::store::{BoxName, Scope, StoredBox};
 
 /// The answer of a verb that did what was asked.
@@ -179,8 +181,27 @@ pub(crate) fn find(caller: &Caller, name: &BoxName) -> Result<StoredBox, Failure
             }
         }
     }
-    Err(first
-        .map_or_else(|| Failure::told(Kind::NotFound, format!("no box `{name}`")), Failure::from))
+    let missing = first
+        .map_or_else(|| Failure::told(Kind::NotFound, format!("no box `{name}`")), Failure::from);
+    Err(match elsewhere(caller, &scopes, name) {
+        Some(hint) if missing.kind == Kind::NotFound => missing.hint(hint),
+        _ => missing,
+    })
+}
+
+/// Which other repository has a box of that name, if one has. What can't be read there is no reason
+/// to say nothing of the rest.
+fn elsewhere(caller: &Caller, looked_at: &[Scope], name: &BoxName) -> Option<String> {
+    let scopes = caller.store.scopes().ok()?;
+    let others = scopes.iter().filter(|scope| !looked_at.contains(scope));
+    let mut having = others.filter(|scope| caller.store.find(scope, name).is_ok());
+    let scope = having.next()?;
+    let Some(place) = caller.store.repository_of(scope) else {
+        return Some("another repository has one: h5i box ls --all".to_owned());
+    };
+    let place = Shown::path(&place).to_string();
+    let more = if having.next().is_some() { ", and others do: h5i box ls --all" } else { "" };
+    Some(format!("the repository `{place}` has one: h5i -C '{place}' …{more}"))
 }
 
 /// Prints a line on standard error before the verb ends.

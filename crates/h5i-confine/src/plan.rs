@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use h5i_policy::{Debuggers, LandlockMode, Limits, Namespaces, NetMode, ResolvedPolicy, Tier};
+use h5i_policy::{
+    Bytes, Debuggers, LandlockMode, Limits, Namespaces, NetMode, ResolvedPolicy, Tier,
+};
 
 use crate::cgroup;
 use crate::command::Command;
@@ -421,7 +423,13 @@ fn enforce_limits(
             _ => None,
         });
         match found {
-            Some(value) => enforcement.add(label, State::On, format!("{value}, by rlimit")),
+            Some(value) => {
+                let words = match name {
+                    "file_size" => Bytes::new(value).to_string(),
+                    _ => value.to_string(),
+                };
+                enforcement.add(label, State::On, format!("{words}, by rlimit"));
+            }
             None => enforcement.add(label, State::OffByChoice, "no budget"),
         }
     }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use h5i_policy::Bytes;
+
 use crate::layout::Access;
 
 /// One step on the way from an ordinary process to the box's init.
@@ -333,13 +335,17 @@ impl fmt::Display for Step {
                 write!(f, "mount memory at {}", path.display())
             }
             Self::Scratch { path, bound: Some(bound), .. } => {
-                write!(f, "mount {} bytes of memory at {}", bound.bytes, path.display())
+                let most = Bytes::new(bound.bytes);
+                write!(f, "mount {most} of memory at {}", path.display())
             }
             Self::Proc => f.write_str("mount /proc of the box, read-only"),
             Self::Terminals => f.write_str("mount terminals of the box at /dev/pts"),
             Self::Mask { path } => write!(f, "mask {}", path.display()),
             Self::LeaveHost => f.write_str("unmount the host's files"),
             Self::SealRoot => f.write_str("make the root read-only"),
+            Self::Limit { name, value, .. } if name.ends_with("_size") => {
+                write!(f, "limit {name} to {}", Bytes::new(*value))
+            }
             Self::Limit { name, value, .. } => write!(f, "limit {name} to {value}"),
             Self::DropCapabilities { .. } => f.write_str("drop all capabilities"),
             Self::NoNewPrivileges => f.write_str("forbid new privileges"),

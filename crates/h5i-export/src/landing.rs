@@ -115,7 +115,12 @@ pub enum LandError {
     #[error("the working tree is in the middle of another operation")]
     Underway,
     /// The working tree or the index has changes of its own.
-    #[error("{} of the working tree has changes, the first: `{}`", files(paths.len()), first(paths))]
+    #[error(
+        "{} of the working tree {} changes, the first: `{}`",
+        files(paths.len()),
+        if paths.len() == 1 { "has" } else { "have" },
+        first(paths)
+    )]
     Dirty {
         /// Where, sorted.
         paths: Vec<Vec<u8>>,

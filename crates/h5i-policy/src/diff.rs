@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::escape::Escaped;
+use crate::escape::Whole;
 use crate::resolved::ResolvedPolicy;
 
 /// One difference between two policies.
@@ -21,13 +21,14 @@ pub struct Change {
 }
 
 impl fmt::Display for Change {
-    /// One line: `limits.wall: 2h → 4h`, `net.allow: + api.example.com:443`.
+    /// One line: `limits.wall: 2h → 4h`, `net.allow: + api.example.com:443`. Never cut: a person
+    /// consents to it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", Escaped(&self.field))?;
+        write!(f, "{}: ", Whole(&self.field))?;
         match (&self.before, &self.after) {
-            (Some(before), Some(after)) => write!(f, "{} → {}", Escaped(before), Escaped(after)),
-            (None, Some(after)) => write!(f, "+ {}", Escaped(after)),
-            (Some(before), None) => write!(f, "- {}", Escaped(before)),
+            (Some(before), Some(after)) => write!(f, "{} → {}", Whole(before), Whole(after)),
+            (None, Some(after)) => write!(f, "+ {}", Whole(after)),
+            (Some(before), None) => write!(f, "- {}", Whole(before)),
             (None, None) => Ok(()),
         }
     }

@@ -18,13 +18,41 @@ impl fmt::Display for Escaped<'_> {
             if at == LONGEST {
                 return f.write_str("…");
             }
-            if is_deceptive(c) {
-                write!(f, "\\u{{{:x}}}", u32::from(c))?;
-            } else {
-                fmt::Write::write_char(f, c)?;
-            }
+            inert(c, f)?;
         }
         Ok(())
+    }
+}
+
+/// As [`Escaped`], without a cut: for what a person is asked to consent to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Whole<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Whole<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|c| inert(c, f))
+    }
+}
+
+/// As [`Escaped`], cut at its beginning: whose a name of the network is stands at its end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tail<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Tail<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cut = self.0.chars().count().saturating_sub(LONGEST);
+        if cut > 0 {
+            f.write_str("…")?;
+        }
+        self.0.chars().skip(cut).try_for_each(|c| inert(c, f))
+    }
+}
+
+fn inert(c: char, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if is_deceptive(c) {
+        write!(f, "\\u{{{:x}}}", u32::from(c))
+    } else {
+        fmt::Write::write_char(f, c)
     }
 }
 
@@ -39,7 +67,7 @@ pub(crate) fn is_deceptive(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Escaped;
+    use super::{Escaped, Tail, Whole};
 
     #[test]
     fn escape_sequences_and_overrides_are_made_visible() {
@@ -57,5 +85,15 @@ mod tests {
         let shown = Escaped(&"x".repeat(1000)).to_string();
         assert_eq!(shown.chars().count(), 201);
         assert!(shown.ends_with('…'));
+    }
+    #[test]
+    fn what_is_consented_to_is_whole_and_a_name_that_is_cut_keeps_its_end() {
+        let name = format!("api.example.com.{}evil.example", "x.".repeat(200));
+        assert_eq!(Whole(&name).to_string(), name);
+        assert_eq!(Whole("a\u{202e}b").to_string(), "a\\u{202e}b");
+        let tail = Tail(&name).to_string();
+        assert!(tail.starts_with('…') && tail.ends_with(".evil.example"), "{tail}");
+        assert_eq!(tail.chars().count(), 201);
+        assert_eq!(Tail("a.example").to_string(), "a.example");
     }
 }

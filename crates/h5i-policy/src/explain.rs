@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display};
 
-use crate::escape::Escaped;
+use crate::escape::{Escaped, Tail};
 use crate::git_use::GitUse;
 use crate::grant::{Allowed, Grant};
 use crate::history::History;
@@ -283,7 +283,7 @@ fn allowed<T: Ord + Display>(allowed: &Allowed<T>) -> String {
 fn listed<T: Display>(entries: impl IntoIterator<Item = T>) -> String {
     const SHOWN: usize = 8;
     let all: Vec<String> =
-        entries.into_iter().map(|entry| Escaped(&entry.to_string()).to_string()).collect();
+        entries.into_iter().map(|entry| Tail(&entry.to_string()).to_string()).collect();
     match all.len() {
         0 => "nothing".to_owned(),
         n if n <= SHOWN => all.join(", "),

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::escape::Escaped;
+use crate::escape::Whole;
 use crate::grant::Grant;
 use crate::net_rule::NetRule;
 use crate::resolved::{
@@ -12,7 +12,7 @@ use crate::units::budget;
 
 /// One field in which a policy allows more than another one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}`: {} is looser than {}", Escaped(field), Escaped(asked), Escaped(allowed))]
+#[error("`{}`: {} is looser than {}", Whole(field), Whole(asked), Whole(allowed))]
 #[non_exhaustive]
 pub struct Loosening {
     /// The field, as it is named in a policy document.

@@ -72,6 +72,15 @@ pub(crate) fn is_public_suffix(domain: &HostName) -> bool {
     }
 }
 
+impl HostName {
+    /// Whether it is a domain below which anybody can have a name, as far as a small table knows: as a
+    /// host of its own it is nobody's.
+    #[must_use]
+    pub fn is_public_suffix(&self) -> bool {
+        is_public_suffix(self)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{HOSTING, SECOND_LEVEL, is_public_suffix};

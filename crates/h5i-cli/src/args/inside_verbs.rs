@@ -37,6 +37,9 @@ pub struct HookArgs {
     /// The shell
     #[arg(value_enum)]
     pub shell: HookShell,
+    /// How to answer.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// Shells that can report.

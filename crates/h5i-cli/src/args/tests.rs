@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use clap::{CommandFactory, Parser as _};
 use h5i_policy::{Millis, Tier};
 
-use super::{After, BoxVerb, Cli, DiffForm, RunAlone, Verb, asks_for_json, usage_failure};
+use super::{After, BoxVerb, Cli, DiffForm, RunAlone, Verb, asks_for_json, slip, usage_failure};
 use crate::failure::Kind;
 use crate::workspace::BaseSpec;
 
@@ -72,13 +72,53 @@ fn wrong_words_are_usage_failures_that_say_which() {
         ("h5i box diff a --stat --name-only", "cannot be used with"),
         ("h5i run --keep --rm -- true", "cannot be used with"),
         ("h5i completions bash --json", "unexpected argument '--json'"),
-        ("h5i bax ls", "a similar subcommand exists: 'box'"),
     ] {
         let failure = usage_failure(&parse(line).unwrap_err());
         assert_eq!(failure.kind, Kind::Usage, "{line}");
         assert!(failure.message.contains(part), "{line}: {}", failure.message);
         assert!(!failure.message.contains('\n'), "{line}: {}", failure.message);
     }
+}
+
+#[test]
+fn a_slip_is_told_with_the_line_that_was_meant() {
+    let told = |line: &str| {
+        let words = words(line);
+        let error = Cli::of(words.iter().cloned()).unwrap_err();
+        slip(&words, &error).map(|failure| (failure.kind, failure.hint.unwrap()))
+    };
+    for (line, meant) in [
+        ("h5i run ls -la", "h5i run -- ls -la"),
+        ("h5i run true", "h5i run -- true"),
+        ("h5i run --tier process --keep make test", "h5i run --tier process --keep -- make test"),
+        ("h5i run echo a;b", "h5i run -- echo 'a;b'"),
+        ("h5i box run a ls", "h5i box run a -- ls"),
+        ("h5i box run a --timeout 5s ls -l", "h5i box run a --timeout 5s -- ls -l"),
+        ("h5i report-command --status 0 ls", "h5i report-command --status 0 -- ls"),
+        ("h5i rnu -- true", "did you mean h5i run?"),
+        ("h5i box rnu a -- true", "did you mean h5i box run?"),
+        ("h5i bax ls", "did you mean h5i box?"),
+    ] {
+        assert_eq!(told(line), Some((Kind::Usage, meant.to_owned())), "{line}");
+    }
+    // What `--` would not mend, and what is near to nothing, is left to the grammar.
+    for line in [
+        "h5i run",
+        "h5i box run a",
+        "h5i run --nonsense ls",
+        "h5i box rm",
+        "h5i box status a b",
+        "h5i browser",
+    ] {
+        assert_eq!(told(line), None, "{line}");
+    }
+}
+
+#[test]
+fn tips_of_the_grammar_are_a_hint_and_no_part_of_the_sentence() {
+    let failure = usage_failure(&parse("h5i box ls --al").unwrap_err());
+    assert_eq!(failure.message, "unexpected argument '--al' found");
+    assert!(failure.hint.unwrap().contains("'--all'"));
 }
 
 #[test]
@@ -114,6 +154,7 @@ fn every_verb_but_completions_takes_json() {
         "h5i policy check --json",
         "h5i policy digest --json",
         "h5i policy diff a --json",
+        "h5i hook bash --json",
     ] {
         parse(line).unwrap();
     }

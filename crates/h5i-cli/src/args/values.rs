@@ -177,7 +177,7 @@ pub enum Lane {
     Net,
     /// Uses of credentials
     Broker,
-    /// Browser actions
+    /// Browser actions; none in this version
     Browser,
     /// Claims from inside the box
     Box,

@@ -134,3 +134,32 @@ fn what_no_rule_can_allow_is_told_apart() {
     assert_eq!((rules(&learned), learned.beyond.len()), (vec![], 5));
     assert!(learned.is_empty());
 }
+
+#[test]
+fn a_name_that_was_only_spoken_on_a_flow_to_another_place_is_remarked() {
+    let spoken = |more: &[Event]| {
+        let flows = [flow(1, &["host"], &["host:8443"]), end(1, Some("evil.example"))];
+        let events = [more, &flows[..]].concat();
+        let learned = of(&events, &["host:8443"]);
+        let remarks = learned.remarks();
+        remarks.iter().map(|(rule, why)| format!("{rule}: {why}")).collect::<Vec<_>>()
+    };
+    let [remark] = &spoken(&[])[..] else { panic!("{:?}", spoken(&[])) };
+    assert!(remark.starts_with("evil.example:8443: "), "{remark}");
+    assert!(remark.ends_with("on a flow to host:8443"), "{remark}");
+    // The twin: it was asked for as well.
+    assert_eq!(spoken(&[name("evil.example", 1)]), [""; 0]);
+}
+
+#[test]
+fn what_no_rule_can_allow_has_its_reason() {
+    let learned = of(&[name("host", 1), address("192.0.2.9", "icmp", None)], &[]);
+    let told: Vec<&str> = learned.beyond.iter().map(String::as_str).collect();
+    assert_eq!(
+        told,
+        [
+            "192.0.2.9 icmp: no rule is for protocols but TCP and UDP",
+            "host: it is allowed by its ports, as host:PORT",
+        ]
+    );
+}

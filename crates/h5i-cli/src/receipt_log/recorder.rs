@@ -74,6 +74,8 @@ pub struct Deeds {
     pub spent: Option<Spent>,
     /// Planted credentials that it opened.
     pub opened: Vec<Opened>,
+    /// Why its session broke, where that is known.
+    pub broke: Option<String>,
 }
 
 impl Recorder {
@@ -139,7 +141,8 @@ impl Recorder {
         let deeds = |going: Going| {
             let (refused, programs) = (going.refused, going.programs.tally());
             let network = NetDeeds::default();
-            Deeds { refused, programs, network, grants, spent: going.spent, opened }
+            let broke = self.log.broke().map(str::to_owned);
+            Deeds { refused, programs, network, grants, spent: going.spent, opened, broke }
         };
         self.runs().remove(&run).map(deeds).unwrap_or_default()
     }

@@ -211,6 +211,7 @@ pub(super) struct End {
     grants: GrantDeeds,
     spent: Option<Spent>,
     opened: Vec<Opened>,
+    broke: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -231,7 +232,7 @@ const NAMES: usize = 256;
 
 impl End {
     pub(super) fn new(outcome: Outcome, usage: Usage, deeds: Deeds) -> Self {
-        let Deeds { mut refused, mut programs, network, grants, spent, opened } = deeds;
+        let Deeds { mut refused, mut programs, network, grants, spent, opened, broke } = deeds;
         programs.names.truncate(NAMES);
         let micros = |span: Duration| u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
         refused.truncate(KINDS);
@@ -257,6 +258,7 @@ impl End {
             grants,
             spent,
             opened,
+            broke,
         }
     }
 
@@ -264,7 +266,8 @@ impl End {
         let (refused, programs) = (self.refused.clone(), self.programs.clone());
         let (network, grants) = (self.network.clone(), self.grants.clone());
         let (spent, opened) = (self.spent.clone(), self.opened.clone());
-        Deeds { refused, programs, network, grants, spent, opened }
+        let broke = self.broke.clone();
+        Deeds { refused, programs, network, grants, spent, opened, broke }
     }
 
     pub(super) fn outcome(&self) -> Outcome {

@@ -12,14 +12,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use h5i_confine::SessionHandle;
 use h5i_export::{ByteText, Event};
-use h5i_policy::{React, Reaction, Violation};
+use h5i_policy::{Escaped, React, Reaction, Violation};
 
 use super::message::LiveRefusal;
 use crate::box_grants::LiveGrants;
 use crate::command_line::say;
 use crate::failure::{Failure, Kind};
 use crate::path_error::{Action, PathError};
-use crate::shown::Shown;
 use crate::timestamp::Timestamp;
 
 /// Its presence in a box's host directory holds export back; it says why.
@@ -111,7 +110,7 @@ impl Reactions {
             reaction: reaction.name().to_owned(),
             cause: ByteText::new(cause.as_bytes()),
         })?;
-        let why = format!("react.{violation}: {}", Shown::text(cause));
+        let why = format!("react.{violation}: {}", Escaped(cause));
         if reaction == Reaction::Kill {
             self.tell(format!("box `{}` was ended by {why}", self.name));
             if let Some(session) = self.session.get() {

@@ -15,7 +15,7 @@ use super::scope::{Origin, Scope};
 use super::stored_box::StoredBox;
 use super::trees::TreeKey;
 use super::unique::random_hex;
-use super::{Store, make_private_dir, make_private_dirs, remove_tree, replace_file};
+use super::{ORIGIN, Store, make_private_dir, make_private_dirs, remove_tree, replace_file};
 use crate::path_error::{Action, PathError};
 
 /// A box in the making: it has directories under a hidden name and no name yet.
@@ -124,7 +124,7 @@ impl Store {
             let scope_dir = self.scope_dir(scope);
             let json = serde_json::to_vec(origin)
                 .map_err(|e| PathError::at(Action::Write, &scope_dir)(std::io::Error::from(e)))?;
-            replace_file(&scope_dir, "origin.json", &json)?;
+            replace_file(&scope_dir, ORIGIN, &json)?;
         }
         Ok(BoxDraft { hidden, lock })
     }
@@ -253,7 +253,7 @@ impl Drop for Hidden {
         }
         if fs::remove_dir(self.store.boxes_dir(&self.scope)).is_ok() {
             let scope_dir = self.store.scope_dir(&self.scope);
-            fs::remove_file(scope_dir.join("origin.json")).ok();
+            fs::remove_file(scope_dir.join(ORIGIN)).ok();
             fs::remove_dir(&scope_dir).ok();
         }
     }

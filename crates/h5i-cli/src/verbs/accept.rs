@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use h5i_policy::{Layer, NetMode, Origin, Overrides, ResolvedPolicy, Tier, diff};
+use h5i_policy::{Layer, NetMode, NetRule, Origin, Overrides, ResolvedPolicy, Tier, diff};
 use serde_json::json;
 
 use super::run::frozen_policy;
@@ -11,7 +11,7 @@ use crate::args::AcceptArgs;
 use crate::box_plan::check_enforceable;
 use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
-use crate::learn::{Learned, learned};
+use crate::learn::{Learned, learned, remarks_data};
 use crate::learn_edit::{Edit, edited};
 use crate::path_error::{Action, PathError};
 use crate::person::{self, Consent};
@@ -37,21 +37,46 @@ pub(super) fn accept(caller: &Caller, args: &AcceptArgs) -> Result<Answer, Failu
     let old = read_document(&path)?.unwrap_or_default();
     let change = Change::of(caller, &old, (profile, of_box), &learned)?;
     let shown = Shown::path(&path).to_string();
+    let remarks = remarks_data(&learned.remarks());
+    let data = |written: bool| {
+        let rules: Vec<String> = learned.rules.iter().map(ToString::to_string).collect();
+        let changes = &change.lines;
+        json!({
+            "profile": profile,
+            "rules": rules,
+            "changes": changes,
+            "remarks": remarks,
+            "written": written,
+        })
+    };
+    if change.lines.is_empty() {
+        let note = format!("profile {profile} in {shown} allows all of it already");
+        return Ok(Answer::new(data(false), String::new())?.note(note));
+    }
     if !args.output.json {
         super::say(&format!("profile {profile} in {shown} would change"));
         for line in &change.lines {
             super::say(&format!("  {line}"));
         }
+        if change.tier {
+            super::say(&format!("look     every box of profile {profile} gets another tier"));
+        }
+        for line in remark_lines(&learned) {
+            super::say(&line);
+        }
     }
-    let data = |written: bool| {
-        let rules: Vec<String> = learned.rules.iter().map(ToString::to_string).collect();
-        let changes = &change.lines;
-        json!({ "profile": profile, "rules": rules, "changes": changes, "written": written })
-    };
-    consent(args).map_err(|failure| failure.detail("changes", change.lines.clone()))?;
+    consent(args).map_err(|failure| {
+        failure.detail("changes", change.lines.clone()).detail("remarks", remarks.clone())
+    })?;
     write(&path, &old, change.text.as_bytes())?;
     let note = format!("accepted {} in profile {profile} of {shown}", counted(learned.rules.len()));
     Ok(Answer::new(data(true), String::new())?.note(note))
+}
+
+/// What to look at twice, a line each.
+pub(super) fn remark_lines(learned: &Learned) -> Vec<String> {
+    let line = |(rule, why): (&NetRule, String)| format!("look     {rule}: {}", Shown::text(&why));
+    learned.remarks().into_iter().map(line).collect()
 }
 
 fn counted(rules: usize) -> String {
@@ -63,6 +88,8 @@ struct Change {
     text: String,
     /// What would be different in the profile.
     lines: Vec<String>,
+    /// Whether its boxes would be of another tier.
+    tier: bool,
 }
 
 impl Change {
@@ -98,7 +125,7 @@ impl Change {
         check_enforceable(&after)?;
         check_complete(&before, &after, learned)?;
         let lines = diff(&before, &after).iter().map(ToString::to_string).collect();
-        Ok(Self { text, lines })
+        Ok(Self { text, lines, tier: before.tier != after.tier })
     }
 }
 

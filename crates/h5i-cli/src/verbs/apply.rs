@@ -128,18 +128,36 @@ fn land(
     landing.only(&paths).map_err(land_failure)
 }
 
-/// The digest and the first section of the report.
+/// What of the report a person is shown before the question: its head, what to look at first, and
+/// the files. Lines of it are never cut.
 pub(super) fn show(verified: &Verified) {
     let report = String::from_utf8_lossy(&verified.report);
-    let mut sections = 0;
+    let mut wanted = true;
+    let mut left = LINES;
     for line in report.lines() {
-        sections += usize::from(line.starts_with("## "));
-        if sections > 1 {
-            break;
+        if let Some(title) = line.strip_prefix("## ") {
+            wanted = SHOWN.contains(&title);
+            left = LINES;
         }
-        super::say(&Shown::text(line).to_string());
+        if !wanted {
+            continue;
+        }
+        match left.checked_sub(1) {
+            Some(less) => {
+                left = less;
+                super::say(&Shown::text(line).to_string());
+            }
+            None => {
+                wanted = false;
+                super::say("and more of it in report.md");
+            }
+        }
     }
 }
+
+/// Sections of the report that are shown, and how many lines of each.
+const SHOWN: [&str; 2] = ["Look here first", "Files"];
+const LINES: usize = 200;
 
 fn message(origin: &Origin, verified: &Verified) -> Message {
     let manifest = origin.manifest();

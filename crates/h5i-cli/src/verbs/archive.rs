@@ -160,10 +160,11 @@ impl Told {
     fn line(&self, found: &Archived) -> String {
         let Some(manifest) = &found.manifest else { return "damaged".to_owned() };
         format!(
-            "{:<10} {} {} runs · {} refused · {} exported",
+            "{:<10} {} {} {} · {} refused · {} exported",
             manifest.tier.name(),
             manifest.created,
             self.runs,
+            if self.runs == 1 { "run" } else { "runs" },
             self.refused,
             self.bundles.len()
         )

@@ -26,8 +26,15 @@ enum Unit {
 pub(super) fn words(live: &Live, limits: &Limits) -> String {
     let shown = |row: &Row| {
         let of = row.allowed.map(|allowed| format!(" of {}", row.unit.words(allowed)));
-        let used = row.used.map_or_else(|| "not counted yet".to_owned(), |n| row.unit.words(n));
-        format!("{} {used}{}", row.name, of.unwrap_or_default())
+        match row.used {
+            Some(used) => {
+                format!("{} {}{}", row.name, row.unit.words(used), of.unwrap_or_default())
+            }
+            None => {
+                let most = row.allowed.map(|most| format!(", at most {}", row.unit.words(most)));
+                format!("{} not counted yet{}", row.name, most.unwrap_or_default())
+            }
+        }
     };
     let rows = rows(live, limits);
     let told = rows.iter().filter(|row| row.used.is_some() || row.allowed.is_some());

@@ -150,7 +150,10 @@ fn confined(policy: &ResolvedPolicy, home: &SeededHome) -> Vec<Answered> {
         NetMode::Host => {
             "On the host's own network: what listens there is reachable from wherever the host is."
         }
-        _ => "On the box's own loopback. Nobody outside reaches it, the host neither.",
+        _ => {
+            "On the box's own loopback. The host reaches it only through `h5i box forward`; nobody \
+             else does."
+        }
     };
     let mut writable = vec![WORKSPACE.to_owned(), HOME.to_owned(), SPOOL.to_owned()];
     writable.extend(["/tmp", "/run", "/dev/shm"].map(str::to_owned));
@@ -174,7 +177,7 @@ fn confined(policy: &ResolvedPolicy, home: &SeededHome) -> Vec<Answered> {
             passed(policy)
         ),
         listen.to_owned(),
-        "None: this profile has no browser.".to_owned(),
+        "None: this version has no browser.".to_owned(),
         format!(
             "No. It can write to {}{host_writes}. A person exports and applies.",
             writable.join(", ")
@@ -200,7 +203,7 @@ fn without_boundary(stored: &StoredBox) -> Vec<Answered> {
         "On the host, as you. This box has no boundary: tier workspace.".to_owned(),
         format!("HOME is {work}/home, but every file of yours can be read, credentials too."),
         "On the host's own network.".to_owned(),
-        "None: this profile has no browser. Your own could be opened.".to_owned(),
+        "None: this version has no browser. Your own could be opened.".to_owned(),
         "Yes. Everything that you can write, it can write.".to_owned(),
     ])
 }

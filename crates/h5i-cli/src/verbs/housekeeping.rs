@@ -21,6 +21,7 @@ pub(super) fn remove(caller: &Caller, args: &RmArgs) -> Result<Answer, Failure> 
         args.names.iter().map(|name| find(caller, name)).collect::<Result<_, _>>()?;
     let retain = if args.purge { Retain::Nothing } else { Retain::Receipt };
     let mut removed = Vec::new();
+    let mut notes = Vec::new();
     for stored in found {
         let lock = take(&stored, args.force)?;
         if !args.force {
@@ -28,9 +29,14 @@ pub(super) fn remove(caller: &Caller, args: &RmArgs) -> Result<Answer, Failure> 
         }
         let gone = caller.store.remove_locked(&stored, lock, retain)?;
         let archive = gone.archive.map(|path| path.display().to_string());
+        notes.push(match &archive {
+            Some(_) => format!("removed  box {}; its receipt is in the archive", stored.name()),
+            None => format!("removed  box {}, and its receipt", stored.name()),
+        });
         removed.push(json!({ "name": stored.name(), "archive": archive }));
     }
-    Answer::new(json!({ "removed": removed }), String::new())
+    let answer = Answer::new(json!({ "removed": removed }), String::new())?;
+    Ok(notes.iter().fold(answer, Answer::note))
 }
 
 /// The lock of a box that is to go. What runs in it is ended by force only.

@@ -38,9 +38,7 @@ pub(super) fn list(caller: &Caller, args: &ListArgs) -> Result<Answer, Failure> 
             }
             last.extend(manifest.purpose.as_deref().map(|p| Shown::text(p).to_string()));
             last.extend(manifest.expires.map(|end| ends(end, Timestamp::now())));
-            // Writing to a String can't fail.
-            writeln!(
-                text,
+            let line = format!(
                 "{:<24} {:<10} {:<8} {} {:<16} {}",
                 manifest.name.as_str(),
                 manifest.tier.name(),
@@ -48,8 +46,9 @@ pub(super) fn list(caller: &Caller, args: &ListArgs) -> Result<Answer, Failure> 
                 base.commit.get(..7).unwrap_or(&base.commit),
                 Shown::text(&base.described).to_string(),
                 last.join(" · "),
-            )
-            .ok();
+            );
+            // Writing to a String can't fail.
+            writeln!(text, "{}", line.trim_end()).ok();
             rows.push(json!({
                 "name": manifest.name,
                 "id": manifest.id,

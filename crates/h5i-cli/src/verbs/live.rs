@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use h5i_policy::{Bytes, Limits};
+use h5i_policy::{Bytes, Escaped, Limits};
 use serde_json::{Value, json};
 
 use super::budget_use::{self, size};
@@ -73,7 +73,10 @@ pub(super) fn tree(live: &Live) -> String {
             process.command.iter().map(|word| Shown::bytes(&word.0).to_string()).collect();
         let what = match words.join(" ") {
             none if none.is_empty() => format!("[{}]", Shown::bytes(&process.name.0)),
-            words => words.chars().take(100).collect(),
+            words if words.chars().count() > 100 => {
+                format!("{}…", words.chars().take(99).collect::<String>())
+            }
+            words => words,
         };
         let run = process.run.map_or_else(String::new, |run| format!("run {run}"));
         // Writing to a String can't fail.
@@ -102,7 +105,8 @@ pub(super) fn frozen(live: &Live, name: &str) -> Option<String> {
 /// What was refused last, a line each, the latest first.
 pub(super) fn refused(live: &Live) -> Vec<String> {
     let line = |refusal: &crate::session::LiveRefusal| {
-        format!("{} ago: {}", rough(since(refusal.at_ms)), Shown::text(&refusal.what))
+        // What it names is shown as it was noted: once more would double its backslashes.
+        format!("{} ago: {}", rough(since(refusal.at_ms)), Escaped(&refusal.what))
     };
     live.refused.iter().rev().map(line).collect()
 }

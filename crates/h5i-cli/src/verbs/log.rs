@@ -33,6 +33,7 @@ pub(super) fn log(caller: &Caller, args: &LogArgs) -> Result<Answer, Failure> {
     let mut rest = Vec::new();
     let from = from(args.since);
     let mut lives;
+    let mut shown = false;
     loop {
         // Asked before reading: a session that ends in between is read to its end once more.
         lives = matches!(stored.lock(), Err(LockError::Busy));
@@ -42,8 +43,9 @@ pub(super) fn log(caller: &Caller, args: &LogArgs) -> Result<Answer, Failure> {
                 break;
             }
             rest.pop();
-            if show(&rest, args, from)? == Reader::Gone {
-                return Answer::new(Value::Null, String::new());
+            match show(&rest, args, from)? {
+                Some(Reader::Gone) => return Answer::new(Value::Null, String::new()),
+                told => shown |= told.is_some(),
             }
             rest.clear();
         }
@@ -60,7 +62,12 @@ pub(super) fn log(caller: &Caller, args: &LogArgs) -> Result<Answer, Failure> {
             rest.len()
         ));
     }
-    Answer::new(Value::Null, String::new())
+    let answer = Answer::new(Value::Null, String::new())?;
+    Ok(match (shown, args.denied) {
+        (true, _) => answer,
+        (false, true) => answer.note("nothing was refused"),
+        (false, false) => answer.note("no such record"),
+    })
 }
 
 /// The moment from which on records are shown.
@@ -74,24 +81,25 @@ fn from(since: Option<Since>) -> Option<Timestamp> {
     }
 }
 
-fn show(line: &[u8], args: &LogArgs, from: Option<Timestamp>) -> Result<Reader, Failure> {
+/// Shows a record that was asked for; none where it was not.
+fn show(line: &[u8], args: &LogArgs, from: Option<Timestamp>) -> Result<Option<Reader>, Failure> {
     // Most lines of a filtered log need no reading.
     let asked = args.lane.map(lane_name);
     if let (Some(asked), Some((lane, _))) = (asked, lane_and_kind(line))
         && lane != asked.as_bytes()
     {
-        return Ok(Reader::There);
+        return Ok(None);
     }
     let record = Record::from_line(line).map_err(|e| Failure::new(Kind::Corrupt, &e))?;
     let lane = args.lane.is_none_or(|lane| same(lane, record.lane));
     let denied = !args.denied || is_denial(&record.event);
     if lane && denied && from.is_none_or(|from| record.at >= from) {
         if args.output.json {
-            return super::print_line(&String::from_utf8_lossy(line));
+            return super::print_line(&String::from_utf8_lossy(line)).map(Some);
         }
-        return super::print_line(&sentence(&record));
+        return super::print_line(&sentence(&record)).map(Some);
     }
-    Ok(Reader::There)
+    Ok(None)
 }
 
 /// Whether something was refused, or done that has no place in honest work.

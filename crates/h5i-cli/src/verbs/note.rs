@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use h5i_confine::SPOOL;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Answer;
 use crate::args::{HookArgs, HookShell, NoteArgs, ReportArgs};
@@ -36,13 +36,11 @@ pub(super) fn report(args: &ReportArgs) -> Result<Answer, Failure> {
 }
 
 pub(super) fn hook(args: HookArgs) -> Result<Answer, Failure> {
-    Answer::new(
-        Value::Null,
-        match args.shell {
-            HookShell::Bash => hook::BASH,
-            HookShell::Zsh => hook::ZSH,
-        },
-    )
+    let script = match args.shell {
+        HookShell::Bash => hook::BASH,
+        HookShell::Zsh => hook::ZSH,
+    };
+    Answer::new(json!({ "text": script }), script)
 }
 
 /// Outside there is nobody whom it would be a word of.

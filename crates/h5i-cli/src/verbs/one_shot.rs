@@ -6,6 +6,7 @@ use std::path::Path;
 use h5i_export::Secrets;
 use serde_json::json;
 
+use super::accept::remark_lines;
 use super::summary::{
     ending, grant_refusals, grants, headline, network_refusals, notes_of, opened, ran, refusals,
     run_data, undelivered,
@@ -53,7 +54,11 @@ pub(super) fn run(caller: &Caller, args: &RunArgs) -> Result<Answer, Refusal> {
         Ok(finished) => finished,
         Err(failure) => {
             let code = Some(spawn_exit_code(&failure));
-            caller.store.remove_locked(&created.stored, created.lock, Retain::Receipt)?;
+            let kept = args.after() == After::Keep;
+            if !kept {
+                caller.store.remove_locked(&created.stored, created.lock, Retain::Receipt)?;
+            }
+            let failure = failure.detail("box", name.as_str()).detail("kept", kept);
             return Err(Refusal { failure, code });
         }
     };
@@ -128,7 +133,7 @@ fn lesson(learned: &Learned, created: &Created, kept: bool) -> String {
         n => format!("learned  {n} rules would have been needed\n"),
     };
     for beyond in &learned.beyond {
-        text.push_str(&format!("         no rule can allow {}\n", Shown::text(beyond)));
+        text.push_str(&format!("         left out {}\n", Shown::text(beyond)));
     }
     if learned.is_empty() {
         return text;
@@ -138,6 +143,9 @@ fn lesson(learned: &Learned, created: &Created, kept: bool) -> String {
         learned.options(),
         learned.toml(&created.manifest.profile)
     ));
+    for line in remark_lines(learned) {
+        text.push_str(&format!("{line}\n"));
+    }
     if kept {
         text.push_str(&format!("accept   h5i policy accept {}\n", created.manifest.name));
     }

@@ -15,6 +15,8 @@ use crate::path_error::{Action, PathError};
 use crate::shown::Shown;
 use crate::store::{ObjectsKey, names};
 
+const NAME_A_BUNDLE: &str = "name a directory that h5i box export made, or the receipt.json of one";
+
 pub(super) fn verify(caller: &Caller, args: &VerifyArgs) -> Result<Answer, Failure> {
     let directory = caller.directory.join(&args.bundle);
     if std::fs::metadata(&directory).is_ok_and(|found| found.is_file()) {
@@ -31,6 +33,10 @@ pub(super) fn verify(caller: &Caller, args: &VerifyArgs) -> Result<Answer, Failu
 /// A receipt without its bundle.
 fn alone(path: &Path) -> Result<Answer, Failure> {
     let content = std::fs::read(path).map_err(PathError::at(Action::Read, path))?;
+    if !content.trim_ascii_start().starts_with(b"{") {
+        let message = format!("`{}` is neither a bundle nor a receipt", Shown::path(path));
+        return Err(Failure::told(Kind::Usage, message).hint(NAME_A_BUNDLE));
+    }
     let receipt = verify_receipt(&content).map_err(|e| mismatch(&e))?;
     let records = receipt.records.len();
     let name = Shown::text(&receipt.name).to_string();
@@ -99,9 +105,9 @@ pub(crate) fn mismatch(error: &VerifyError) -> Failure {
         _ => Kind::Corrupt,
     };
     let failure = Failure::new(kind, error);
-    if kind == Kind::Corrupt {
-        failure.hint("do not apply it; export the box again")
-    } else {
-        failure
+    match kind {
+        Kind::Corrupt => failure.hint("do not apply it; export the box again"),
+        Kind::NotFound => failure.hint(NAME_A_BUNDLE),
+        _ => failure.hint("see that you may read it"),
     }
 }

@@ -47,8 +47,10 @@ pub(super) fn start(caller: &Caller, args: &SessionArgs) -> Result<Answer, Failu
                 Err(failure) if failure.kind == Kind::Busy => {}
                 Err(failure) => return Err(failure),
                 Ok(()) => {
-                    let data = json!({ "box": args.name, "started": true });
-                    return Answer::new(data, String::new());
+                    let name = &args.name;
+                    let data = json!({ "box": name, "started": true });
+                    return Ok(Answer::new(data, String::new())?
+                        .note(format!("started  box {name}; h5i box stop {name} ends it")));
                 }
             },
             Presence::InUse if begun.elapsed() > PATIENCE => return Err(LockError::Busy.into()),
@@ -152,7 +154,10 @@ fn ended(
     let stored = find(caller, &args.name)?;
     let was_alive = end(&stored, ending)?.is_some();
     let answer = Answer::new(json!({ "box": args.name, word: was_alive }), String::new())?;
-    Ok(if was_alive { answer } else { answer.note(format!("box `{}` is not alive", args.name)) })
+    Ok(answer.note(match was_alive {
+        true => format!("{word:<8} box {}", args.name),
+        false => format!("box `{}` is not alive", args.name),
+    }))
 }
 
 /// Lets the export of a box pass that is not alive any more; yields whether it was held back.
@@ -181,8 +186,8 @@ pub(super) fn freeze_or_thaw(
         }
         done => done?,
     };
-    Answer::new(
-        json!({ "box": args.name, "frozen": frozen, "processes": processes }),
-        String::new(),
-    )
+    let data = json!({ "box": args.name, "frozen": frozen, "processes": processes });
+    let (word, name) = (if frozen { "frozen" } else { "thawed" }, &args.name);
+    let of = if processes == 1 { "process" } else { "processes" };
+    Ok(Answer::new(data, String::new())?.note(format!("{word:<8} box {name}, {processes} {of}")))
 }

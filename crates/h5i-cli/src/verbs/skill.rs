@@ -33,6 +33,9 @@ pub(super) fn install(caller: &Caller, args: &SkillInstallArgs) -> Result<Answer
         Agent::Codex => "AGENTS.md",
     });
     let before = read(&path)?;
+    let place = |error: PathError| {
+        Failure::from(error).hint("--dir with a directory that is there and can be written")
+    };
     let wanted = match args.agent {
         Agent::Claude => SKILL.to_owned(),
         Agent::Codex => with_section(before.as_deref().unwrap_or_default()),
@@ -51,8 +54,8 @@ pub(super) fn install(caller: &Caller, args: &SkillInstallArgs) -> Result<Answer
             };
             return Err(Failure::told(Kind::Exists, message).hint(hint));
         }
-        Some(_) => replace(&path, &wanted)?,
-        None => create(&path, &wanted)?,
+        Some(_) => replace(&path, &wanted).map_err(place)?,
+        None => create(&path, &wanted).map_err(place)?,
     }
     Ok(answer(true)?.note(format!("wrote    {shown}")))
 }
@@ -67,7 +70,10 @@ fn read(path: &Path) -> Result<Option<String>, Failure> {
         Ok(found) if found.is_file() && found.len() <= MOST => {}
         Ok(_) => return other(),
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(PathError::at(Action::Inspect, path)(e).into()),
+        Err(e) => {
+            let failure = Failure::from(PathError::at(Action::Inspect, path)(e));
+            return Err(failure.hint("--dir with a directory that can be looked at"));
+        }
     }
     let mut bytes = Vec::new();
     File::open(path)

@@ -59,10 +59,11 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
         writeln!(text, "{name:<10} {what}").ok();
     };
     let runs = history.runs;
+    let runs = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
     let session = match &presence {
-        Presence::Idle => format!("idle · {runs} runs"),
-        Presence::InUse => format!("in use · {runs} runs"),
-        Presence::Live(alive) => format!("{} · {runs} runs in all", live::words(alive)),
+        Presence::Idle => format!("idle · {runs}"),
+        Presence::InUse => format!("in use · {runs}"),
+        Presence::Live(alive) => format!("{} · {runs} in all", live::words(alive)),
     };
     line("session", format!("{session} · made {} ago", rough(age)));
     if let Presence::Live(alive) = &presence {
@@ -134,6 +135,7 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
         "refused": history.refused,
         "refused_network": history.places.iter().map(|(what, count)| json!({ "what": what, "count": count })).collect::<Vec<_>>(),
         "canaries": planted.iter().map(Planted::data).collect::<Vec<_>>(),
+        "refused_grants": history.grants.iter().map(|((grant, request, reason), count)| json!({ "grant": grant, "request": request, "reason": reason, "count": count })).collect::<Vec<_>>(),
         "changed": changes.files(),
         "home": home.iter().map(|found| json!({ "path": JsonBytes(found.path.clone()), "why": found.why })).collect::<Vec<_>>(),
         "enforcement": enforcement.as_ref().map(enforcement_data),
@@ -238,7 +240,7 @@ fn refused_on_the_network(event: &Event) -> Option<(String, u64)> {
     }
 }
 
-/// What the log tells in sum.
+/// What the log tells in sum: what `log --denied` shows, counted.
 #[derive(Default)]
 struct History {
     runs: u64,
@@ -247,6 +249,8 @@ struct History {
     places: BTreeMap<String, u64>,
     /// How often each planted credential was opened.
     opened: BTreeMap<String, u64>,
+    /// Grants, with the request and the reason.
+    grants: BTreeMap<(String, Option<String>, String), u64>,
 }
 
 /// A planted credential.
@@ -273,8 +277,17 @@ impl Planted {
 }
 
 /// The records that it is made from.
-const TOLD: [&str; 6] =
-    ["run-start", "refused-call", "refused-name", "refused-address", "refused-flow", "canary-read"];
+const TOLD: [&str; 9] = [
+    "run-start",
+    "refused-call",
+    "refused-name",
+    "refused-address",
+    "refused-flow",
+    "flow-start",
+    "flow-end",
+    "grant-refused",
+    "canary-read",
+];
 
 /// How many kinds of refusals a person is shown.
 const KINDS: usize = 10;
@@ -283,6 +296,8 @@ impl History {
     fn read(stored: &StoredBox) -> Result<Self, Failure> {
         let mut history = Self::default();
         let mut counts = BTreeMap::new();
+        // Where the flows that have not ended yet lead.
+        let mut going: BTreeMap<u64, String> = BTreeMap::new();
         for record in records_of(&stored.host_dir(), &TOLD)? {
             match record.event {
                 Event::RunStart { .. } => history.runs += 1,
@@ -291,6 +306,19 @@ impl History {
                 }
                 Event::RefusedCall { call, program, count, .. } => {
                     *counts.entry((call, program.to_string())).or_insert(0) += count;
+                }
+                Event::FlowStart { flow, protocol, address, port, .. } => {
+                    going.insert(flow, place(&protocol, &address, Some(port)));
+                }
+                Event::FlowEnd { flow, reason, .. } => {
+                    let to = going.remove(&flow);
+                    if let (Some(_), Some(to)) = (reason, to) {
+                        *history.places.entry(to).or_default() += 1;
+                    }
+                }
+                Event::GrantRefused { grant, reason, request, count, .. } => {
+                    let request = request.map(|request| request.to_string());
+                    *history.grants.entry((grant, request, reason)).or_default() += count;
                 }
                 event => {
                     if let Some((what, count)) = refused_on_the_network(&event) {
@@ -328,8 +356,13 @@ impl History {
             .places
             .iter()
             .map(|(what, count)| (*count, format!("{} ×{count}", Shown::text(what))));
+        let grants = self.grants.iter().map(|((grant, request, reason), count)| {
+            let to = request.as_ref().map_or_else(String::new, |request| format!(" to {request}"));
+            let (grant, reason) = (Shown::text(grant), Shown::text(reason));
+            (*count, format!("grant {grant}{to} ×{count}: {reason}"))
+        });
         // A box can be refused as many kinds as it likes; a screen is one.
-        let mut rows: Vec<(u64, String)> = calls.chain(places).collect();
+        let mut rows: Vec<(u64, String)> = calls.chain(places).chain(grants).collect();
         if rows.is_empty() {
             return "nothing".to_owned();
         }

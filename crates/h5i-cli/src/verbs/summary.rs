@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use h5i_policy::{ResolvedPolicy, Tier};
 use serde_json::{Value, json};
 
+use super::amount::used_of;
 use super::budget_use::size;
 use crate::box_plan::network_words;
 use crate::json_bytes::JsonBytes;
@@ -73,7 +74,21 @@ pub(super) fn ending(finished: &Finished) -> String {
         }
         _ => String::new(),
     };
-    format!("{}{by} in {}", finished.outcome, span(finished.usage.wall))
+    format!("{}{by} in {}", outcome(finished), span(finished.usage.wall))
+}
+
+/// The outcome with its figures in words, and the cause where the session broke.
+fn outcome(finished: &Finished) -> String {
+    use h5i_confine::Outcome::{CutOff, Stopped};
+    match (&finished.outcome, &finished.broke) {
+        (CutOff, Some(cause)) => format!("cut off: {cause}"),
+        (Stopped(stop), _) => {
+            let limit = stop.limit.name();
+            let used = used_of(limit, stop.used, stop.allowed);
+            format!("stopped by limits.{limit}: used {used}")
+        }
+        (other, _) => other.to_string(),
+    }
 }
 
 /// That output of a run did not reach its receiver.
@@ -127,7 +142,13 @@ pub(super) fn network_refusals(finished: &Finished) -> String {
         let head = if text.is_empty() && finished.refused.is_empty() { "refused" } else { "" };
         let (kind, what) = (refused.kind.name(), Shown::text(&refused.what));
         let allow = match &refused.allowed_by {
+            Some(rule) if refused.kind == RefusedKind::Name => {
+                format!("; allow at create: --allow {}, or another port", Shown::text(rule))
+            }
             Some(rule) => format!("; allow at create: --allow {}", Shown::text(rule)),
+            None if refused.kind == RefusedKind::Name && refused.what == "host" => {
+                "; allow at create: --allow host:PORT".to_owned()
+            }
             None => String::new(),
         };
         // Writing to a String can't fail.
@@ -224,7 +245,7 @@ pub(super) fn run_data(manifest: &Manifest, finished: &Finished) -> Value {
     json!({
         "box": manifest.name,
         "run": finished.run,
-        "outcome": finished.outcome.to_string(),
+        "outcome": outcome(finished),
         "exit_code": finished.outcome.exit_code(),
         "wall_ms": millis(finished.usage.wall),
         "cpu_ms": millis(finished.usage.cpu),

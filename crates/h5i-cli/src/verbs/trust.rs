@@ -1,6 +1,6 @@
 //! `h5i policy trust`
 
-use h5i_policy::{Layer, Origin, Overrides, Trust};
+use h5i_policy::{Layer, NetRule, Origin, Overrides, Trust};
 use serde_json::{Value, json};
 
 use super::Answer;
@@ -9,6 +9,7 @@ use crate::caller::Caller;
 use crate::failure::{Failure, Kind};
 use crate::person::{self, Consent};
 use crate::policy_source::{DEFAULT_PROFILE, Grounds, REPOSITORY_DOCUMENT};
+use crate::second_look::second_look;
 use crate::shown::Shown;
 use crate::trust::TrustList;
 use crate::workspace::HostRepository;
@@ -31,7 +32,10 @@ pub(super) fn trust(caller: &Caller, args: &TrustArgs) -> Result<Answer, Failure
     let loosened = loosened(&grounds);
     let told: Vec<Value> = loosened
         .iter()
-        .map(|one| json!({ "where": one.place, "field": one.field, "text": one.text }))
+        .map(|one| {
+            let Loosened { place, field, text, look } = one;
+            json!({ "where": place, "field": field, "text": text, "look": look })
+        })
         .collect();
     let data = |trusted: bool| json!({ "document": digest, "loosens": told, "trusted": trusted });
     if loosened.is_empty() {
@@ -48,6 +52,9 @@ pub(super) fn trust(caller: &Caller, args: &TrustArgs) -> Result<Answer, Failure
         super::say(&format!("{REPOSITORY_DOCUMENT} of {described}, {digest}, would loosen"));
         for one in &loosened {
             super::say(&format!("  {}: {}", one.place, one.text));
+        }
+        for look in loosened.iter().flat_map(|one| &one.look) {
+            super::say(&format!("look     {look}"));
         }
     }
     consent(args).map_err(|failure| failure.detail("loosens", told.clone()))?;
@@ -96,6 +103,13 @@ struct Loosened {
     place: String,
     field: String,
     text: String,
+    /// Rules of it to look at twice, with the reason.
+    look: Vec<String>,
+}
+
+fn look_at<'a>(rules: impl IntoIterator<Item = &'a NetRule>) -> Vec<String> {
+    let look = |rule| second_look(rule).map(|why| format!("{rule}: {why}"));
+    rules.into_iter().filter_map(look).collect()
 }
 
 /// What the repository's document would loosen if it were trusted: each of its profiles beside what a
@@ -110,15 +124,16 @@ fn loosened(grounds: &Grounds) -> Vec<Loosened> {
     let mut found = Vec::new();
     for profile in own.document.profile_names() {
         let place = format!("profile {profile}");
-        let mut add = |field: String, text: String| {
+        let mut add = |field: String, text: String, look: Vec<String>| {
             let (place, text) = (place.clone(), Shown::text(&text).to_string());
-            found.push(Loosened { place, field, text });
+            found.push(Loosened { place, field, text, look });
         };
         let trusted = match resolve(&with, profile) {
             Ok(trusted) => trusted.policy,
             // It is told what create would say to it.
             Err(failure) => {
-                add("profile".to_owned(), format!("refused at create: {}", failure.message));
+                let text = format!("refused at create: {}", failure.message);
+                add("profile".to_owned(), text, Vec::new());
                 continue;
             }
         };
@@ -130,17 +145,21 @@ fn loosened(grounds: &Grounds) -> Vec<Loosened> {
             Ok(Err(loosenings)) => {
                 for loosening in loosenings {
                     let text = loosening.to_string();
-                    add(loosening.field, text);
+                    let rule =
+                        (loosening.field == "net.allow").then(|| NetRule::new(&loosening.asked));
+                    let look = look_at(rule.and_then(Result::ok).as_ref());
+                    add(loosening.field, text, look);
                 }
             }
-            Err(failure) => add("profile".to_owned(), failure.message),
+            Err(failure) => add("profile".to_owned(), failure.message, Vec::new()),
         }
     }
     for (name, rules) in own.document.groups() {
+        let look = look_at(rules);
         let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
         let (place, field) = (format!("group @{name}"), format!("group.{name}"));
         let text = format!("is {} where you ask for @{name}", rules.join(" "));
-        found.push(Loosened { place, field, text });
+        found.push(Loosened { place, field, text, look });
     }
     found
 }

@@ -22,7 +22,7 @@ fn answered(stand: &Stand, name: &str, answer: &str) -> (String, i32) {
 }
 
 #[test]
-fn a_person_sees_digest_and_first_section_and_decides() {
+fn a_person_sees_digest_and_files_and_decides() {
     let stand = Stand::with_identity();
     let script = "echo '{\"scripts\":{}}' > package.json; echo x > x; unshare -U true; true";
     stand.exported("a", script);
@@ -33,7 +33,7 @@ fn a_person_sees_digest_and_first_section_and_decides() {
     assert_eq!(code, 4, "{shown}");
     assert!(shown.contains(&digest) && shown.contains("to new branch h5i/a? [y/N]"), "{shown}");
     assert!(shown.contains("## Look here first") && shown.contains("package.json"), "{shown}");
-    assert!(!shown.contains("## Files"), "{shown}");
+    assert!(shown.contains("## Files") && !shown.contains("## What ran"), "{shown}");
     assert_eq!(stand.ground.git(&["for-each-ref", "refs/heads/h5i"]), "");
     // Nothing is no consent either.
     assert_eq!(answered(&stand, "a", "\n").1, 4);

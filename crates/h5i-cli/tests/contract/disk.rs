@@ -112,3 +112,28 @@ fn a_read_only_state_directory_is_told_with_a_way_out() {
     assert!(told.error.hint.unwrap().contains("make it writable"), "{said:?}");
     assert_eq!(lines[1..], ["70", "70", "125"], "{said:?}");
 }
+
+#[test]
+fn a_session_whose_log_finds_no_room_says_that_it_broke_of_it() {
+    let run = |size: &str| {
+        let stand = Stand::new();
+        let script = format!(
+            "mkdir -p \"$XDG_STATE_HOME\"
+             mount -t tmpfs -o size=3m,mode=777 tmpfs \"$XDG_STATE_HOME\"
+             set +e
+             ${{AS-}} \"$H5I\" box create a --empty
+             ${{AS-}} \"$H5I\" box run a -- sh -c \
+                 'dd if=/dev/zero of=z bs=4k {size} 2> /dev/null; \
+                  for n in $(seq 200); do /bin/true; done; echo through'
+             echo $?"
+        );
+        Said::of(mounting_shell(&stand, &script).output().unwrap())
+    };
+    let full = run("");
+    assert_eq!(full.text(), "125\n", "{full:?}");
+    let cause = "cut off: can't append to the log: No space left on device";
+    assert!(full.err.contains(cause), "{full:?}");
+    // The twin leaves room for the log.
+    let roomy = run("count=1");
+    assert_eq!(roomy.text(), "through\n0\n", "{roomy:?}");
+}

@@ -52,7 +52,7 @@ fn output_is_kept_where_the_policy_says_so_and_nowhere_else() {
     assert_eq!(of("output-3-stdout.txt"), Some("to nobody\n"));
     assert_eq!(of("output-4-stdout.txt"), Some("half\n"));
     let log = stand.ok(&["box", "log", "a"]);
-    assert!(log.text().contains("run 1  stdout kept: 47 bytes, sha256:"), "{}", log.text());
+    assert!(log.text().contains("run 1  stdout kept: 47 B, sha256:"), "{}", log.text());
     stand.ok(&["box", "export", "a", "-o", "out"]);
     stand.ok(&["receipt", "verify", "out"]);
     let report = fs::read_to_string(stand.repo().join("out/report.md")).unwrap();
@@ -85,5 +85,5 @@ fn the_output_of_a_run_that_joins_is_kept_as_well() {
         [text("output-1-stdout.txt", "first\n"), text("output-2-stdout.txt", "joined\n")];
     assert_eq!(kept(&stand), expected);
     let log = stand.ok(&["box", "log", "a"]);
-    assert!(log.text().contains("run 2  stdout kept: 7 bytes"), "{}", log.text());
+    assert!(log.text().contains("run 2  stdout kept: 7 B"), "{}", log.text());
 }

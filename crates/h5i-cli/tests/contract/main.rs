@@ -42,6 +42,7 @@ mod sentences;
 
 mod shapes;
 mod skill;
+mod slips;
 mod spool;
 mod stand;
 #[path = "../support/mod.rs"]

@@ -395,6 +395,7 @@ pub(crate) struct BoxStatus {
     pub(crate) refused: Vec<RefusedKind>,
     pub(crate) refused_network: Vec<RefusedPlace>,
     pub(crate) canaries: Vec<Value>,
+    pub(crate) refused_grants: Vec<Value>,
     pub(crate) allow: Vec<String>,
     pub(crate) grants: Value,
     pub(crate) artifact: Option<Value>,

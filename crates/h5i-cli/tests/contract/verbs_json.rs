@@ -297,6 +297,7 @@ fn what_a_supervised_box_does_on_the_network_is_in_run_and_status() {
     assert!(status.canaries.is_empty());
     let refused: Vec<_> =
         status.refused_network.iter().map(|one| (one.what.as_str(), one.count)).collect();
+    assert!(status.refused_grants.is_empty(), "{status:?}");
     assert_eq!(refused, [("192.0.2.9:443", 1)]);
     let gate = status.enforcement.unwrap().into_iter().find(|one| one.mechanism == "network gate");
     assert_eq!(gate.unwrap().state, "on");

@@ -40,7 +40,7 @@ fn words_that_have_no_meaning_are_usage() {
             (&["run", "--profile", "a/b", "--", "true"], 2, "usage", &["profile's name"], "--help"),
             (&["run", "--dirty", "--empty", "--", "true"], 2, "usage", &["'--dirty'"], "--help"),
             (&["run"], 2, "usage", &["<COMMAND>"], "--help"),
-            (&["bax"], 2, "usage", &["'bax'"], "--help"),
+            (&["bax"], 2, "usage", &["`bax`"], "did you mean h5i box?"),
             (&["box", "apply", "a"], 2, "usage", &["--bundle"], "--help"),
         ],
     );

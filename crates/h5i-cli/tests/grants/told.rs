@@ -1,6 +1,6 @@
 //! What a person is told of a box that has grants.
 
-use crate::with_grants::With;
+use crate::with_grants::{With, ask};
 
 const LISTED: &str = "methods = [\"GET\"]\npaths = [\"/v1/*\"]\n";
 
@@ -55,4 +55,26 @@ fn what_is_to_be_done_names_the_box() {
     let refused = with.h5i(&["grant", "extend", "a", "api", "--by", "1h"]);
     assert!(refused.err.contains("try       h5i grant ls a\n"), "{}", refused.err);
     with.ok(&["box", "stop", "a"]);
+}
+
+#[test]
+fn status_counts_what_grants_refused_as_the_log_does() {
+    let with = With::a_box("localhost", "reverse", LISTED);
+    let text = |words: &[&str]| String::from_utf8(with.ok(words).out).unwrap();
+    let refused = |status: &str| {
+        let line = status.lines().find(|line| line.starts_with("refused ")).unwrap();
+        line.to_owned()
+    };
+    with.sh(&ask("/v1/a"));
+    assert_eq!(refused(&text(&["box", "status", "a"])), "refused    nothing");
+    with.sh(&format!("{}; {}; {}", ask("/v2/a"), ask("/v2/a"), ask("/v1/a -X DELETE")));
+    let line = refused(&text(&["box", "status", "a"]));
+    assert!(line.contains("grant api to GET /v2/a ×2: the path is not listed"), "{line}");
+    assert!(line.contains("grant api to DELETE /v1/a ×1: the method is not listed"), "{line}");
+    let data = with.ok(&["box", "status", "a", "--json"]).json()["data"].clone();
+    let told = data["refused_grants"].as_array().unwrap();
+    let count: u64 = told.iter().map(|row| row["count"].as_u64().unwrap()).sum();
+    let logged: u64 =
+        with.records(&["grant-refused"]).iter().map(|row| row["count"].as_u64().unwrap()).sum();
+    assert_eq!((count, told.len()), (logged, 2), "{data}");
 }

@@ -140,3 +140,61 @@ fn without_a_network_of_its_own_there_is_nothing_to_learn_from() {
     let accepted = stand.ok(&["policy", "accept", "l", "--yes", "--json"]).json();
     assert_eq!(accepted["data"]["rules"], serde_json::json!(["c.example:443"]));
 }
+
+/// What is shown and written of what box `name` asked for.
+fn accepted_at_a_terminal(stand: &Stand, name: &str) -> String {
+    let (mut person, program) = terminal();
+    let mut command = stand.command();
+    command.args(["policy", "accept", name]).stdin(Stdio::from(program.try_clone().unwrap()));
+    command.stderr(Stdio::from(program)).stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    person.write_all(b"y\n").unwrap();
+    let shown = read_all(&mut person);
+    assert!(child.wait().unwrap().success(), "{shown}");
+    shown
+}
+
+#[test]
+fn what_is_accepted_is_shown_whole_and_remarked_where_it_leads_nearby() {
+    let stand = Stand::new();
+    let label = "x".repeat(60);
+    let long = format!("api.github.com.{label}.{label}.{label}.{}.evil.example", "x".repeat(20));
+    let script = format!(
+        "getent hosts {long}; getent hosts com; getent hosts b.example; {}; true",
+        connect("169.254.169.254:80")
+    );
+    let (name, _, data) = learn(&stand, &[], &script);
+    let remarks = data["learned"]["remarks"].as_array().unwrap();
+    assert_eq!(remarks.len(), 2, "{data}");
+    let shown = accepted_at_a_terminal(&stand, &name);
+    let line = |begin: &str| {
+        let mut lines = shown.lines().filter(|line| line.starts_with(begin));
+        let line = lines.next().unwrap_or_else(|| panic!("no {begin:?} in {shown}"));
+        assert_eq!(lines.next(), None, "{shown}");
+        line.to_owned()
+    };
+    let rule = format!("{long}:443");
+    assert!(line(&format!("  net.allow: + {}", &long[..30])).ends_with(&rule), "{shown}");
+    assert!(line("look     169.254.169.254:80: ").contains("metadata"), "{shown}");
+    assert!(line("look     com:443: ").contains("public suffix"), "{shown}");
+    assert!(line("look     every box of profile default").contains("another tier"), "{shown}");
+    assert!(!shown.contains("look     b.example"), "{shown}");
+    assert!(document(&stand).contains(&rule), "{}", document(&stand));
+    // A second time there is nothing to ask.
+    let again = stand.ok(&["policy", "accept", &name]);
+    assert!(again.err.contains("allows all of it already"), "{}", again.err);
+}
+
+#[test]
+fn the_name_of_the_host_is_allowed_by_its_ports() {
+    let stand = Stand::new();
+    let script = "getent hosts host; getent hosts a.example; true";
+    let said = stand.ok(&["run", "--learn", "--", "sh", "-c", script]);
+    let told = |part: &str| said.err.lines().any(|line| line.ends_with(part));
+    assert!(told("allow at create: --allow host:PORT"), "{}", said.err);
+    assert!(told("left out host: it is allowed by its ports, as host:PORT"), "{}", said.err);
+    // The twin, whose rule can be had as it is told.
+    assert!(told("allow at create: --allow a.example:443, or another port"), "{}", said.err);
+    stand.ok(&["box", "create", "a", "--tier", "supervised", "--allow", "a.example:443"]);
+}

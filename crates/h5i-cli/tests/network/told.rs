@@ -12,7 +12,11 @@ fn what_was_refused_is_told_after_the_run_with_the_rule_that_allows_it() {
     let lines: Vec<&str> = said.err.lines().filter(|line| line.contains("--allow")).collect();
     assert_eq!(lines.len(), 2, "{}", said.err);
     assert!(lines[0].starts_with("refused  name telemetry.example ×"), "{}", lines[0]);
-    assert!(lines[0].ends_with("allow at create: --allow telemetry.example"), "{}", lines[0]);
+    assert!(
+        lines[0].ends_with("allow at create: --allow telemetry.example:443, or another port"),
+        "{}",
+        lines[0]
+    );
     assert!(lines[1].starts_with("         connection 192.0.2.9:443 ×1"), "{}", lines[1]);
 }
 
@@ -30,7 +34,7 @@ fn log_status_and_report_tell_flows_and_refusals() {
     let flow = format!("flow 1 to host at 192.0.0.1:{0} (by host:{0})", server.port());
     assert!(told[0].starts_with(&flow), "{log}");
     assert!(told[0].contains("perl, pid "), "{log}");
-    assert!(told[1].starts_with("flow 1 ended: done; 4 bytes out, 4 bytes in, "), "{log}");
+    assert!(told[1].starts_with("flow 1 ended: done; 4 B out, 4 B in, "), "{log}");
     assert_eq!(told[2], "refused 192.0.2.9:443 ×1");
     let denied = words(&["box", "log", "a", "--denied"]);
     assert_eq!(denied.lines().count(), 1, "{denied}");

@@ -108,7 +108,7 @@ fn a_session_ends_with_its_time_whatever_runs_in_it() {
     assert_eq!((&spent["limit"], &spent["allowed"]), (&"session".into(), &1500.into()));
     assert!(spent["run"].is_null() && spent["program"] == "", "{spent}");
     let log = stand.ok(&["box", "log", "a"]);
-    assert!(log.text().contains("limits.session spent: 15"), "{}", log.text());
+    assert!(log.text().contains("limits.session spent: 1.5"), "{}", log.text());
     assert_eq!(stand.sh("a", "echo usable"), "usable");
 }
 

@@ -203,13 +203,18 @@ impl LogWriter {
                 Ok(record)
             }
             short => {
+                let error = match short {
+                    // The kernel says with the next write what was in the way of a short one.
+                    Ok(count) => match self.file.write(line.get(count..).unwrap_or_default()) {
+                        Err(error) => error,
+                        Ok(_) => io::ErrorKind::WriteZero.into(),
+                    },
+                    Err(error) => error,
+                };
                 if self.file.set_len(self.length).is_err() {
                     self.state = State::Torn;
                 }
-                Err(AppendError::Write(match short {
-                    Ok(_) => io::ErrorKind::WriteZero.into(),
-                    Err(error) => error,
-                }))
+                Err(AppendError::Write(error))
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Why a text is not a rule.
 
 use crate::cidr::CidrError;
-use crate::escape::Escaped;
+use crate::escape::Tail;
 use crate::host_name::HostNameError;
 
 /// Why a text is not a [`NetRule`](super::NetRule); each variant has the text of the rule.
@@ -12,79 +12,79 @@ pub enum NetRuleError {
     #[error("a network rule must not be empty")]
     Empty,
     /// What follows a comma is not `sni=any`.
-    #[error("rule \"{}\" has something other than `sni=any` after its comma", Escaped(rule))]
+    #[error("rule \"{}\" has something other than `sni=any` after its comma", Tail(rule))]
     Option {
         /// The rule as written.
         rule: String,
     },
     /// A word about the names of TLS, where no name is asked for.
-    #[error("`sni` has no meaning in rule \"{}\", which allows no TLS by name", Escaped(rule))]
+    #[error("`sni` has no meaning in rule \"{}\", which allows no TLS by name", Tail(rule))]
     IdleServerName {
         /// The rule without the word.
         rule: String,
     },
     /// It has a scheme or a path.
-    #[error("rule \"{}\" is a URL, not a host", Escaped(rule))]
+    #[error("rule \"{}\" is a URL, not a host", Tail(rule))]
     Url {
         /// The rule as written.
         rule: String,
     },
     /// A `*` that stands for every host.
-    #[error("rule \"{}\" would allow every host", Escaped(rule))]
+    #[error("rule \"{}\" would allow every host", Tail(rule))]
     EveryHost {
         /// The rule as written.
         rule: String,
     },
     /// A `*` elsewhere than as the whole first label.
-    #[error("rule \"{}\" has a `*` that is not its whole first label", Escaped(rule))]
+    #[error("rule \"{}\" has a `*` that is not its whole first label", Tail(rule))]
     WildcardInside {
         /// The rule as written.
         rule: String,
     },
     /// A wildcard over a domain below which anybody can have a name.
-    #[error("rule \"{}\" would allow every name under a public suffix", Escaped(rule))]
+    #[error("rule \"{}\" would allow every name under a public suffix", Tail(rule))]
     PublicSuffix {
         /// The rule as written.
         rule: String,
     },
     /// The word `host` without a port.
-    #[error("rule \"{}\" would allow every port of the host's loopback", Escaped(rule))]
+    #[error("rule \"{}\" would allow every port of the host's loopback", Tail(rule))]
     HostWithoutPort {
         /// The rule as written.
         rule: String,
     },
     /// `localhost` or a name below it, which in the box is the box.
-    #[error("rule \"{}\" names the box's own loopback, which is always reachable", Escaped(rule))]
+    #[error("rule \"{}\" names the box's own loopback, which is always reachable", Tail(rule))]
     Localhost {
         /// The rule as written.
         rule: String,
     },
     /// The port is not a number from 1 to 65535.
-    #[error("rule \"{}\" has a port that is not a number from 1 to 65535", Escaped(rule))]
+    #[error("rule \"{}\" has a port that is not a number from 1 to 65535", Tail(rule))]
     BadPort {
         /// The rule as written.
         rule: String,
     },
     /// What follows the port is not `/tcp` or `/udp`.
-    #[error("rule \"{}\" has a protocol other than tcp and udp", Escaped(rule))]
+    #[error("rule \"{}\" has a protocol other than tcp and udp", Tail(rule))]
     BadProtocol {
         /// The rule as written.
         rule: String,
     },
     /// A protocol without a port.
-    #[error("rule \"{}\" has a protocol and no port", Escaped(rule))]
+    #[error("rule \"{}\" has a protocol and no port", Tail(rule))]
     ProtocolWithoutPort {
         /// The rule as written.
         rule: String,
     },
     /// A group where only rules may stand: a resolved policy names hosts.
-    #[error("rule \"{}\" is a group, and groups stand only in policy documents", Escaped(rule))]
+    #[error("rule \"{}\" is a group, and groups stand only in policy documents", Tail(rule))]
     Group {
         /// The rule as written.
         rule: String,
     },
     /// The name is none.
-    #[error("rule \"{}\" does not name a host", Escaped(rule))]
+    #[error("rule \"{}\" does not name a host", Tail(rule))]
     Name {
         /// The rule as written.
         rule: String,
@@ -92,7 +92,7 @@ pub enum NetRuleError {
         source: HostNameError,
     },
     /// The range is none.
-    #[error("rule \"{}\" does not name an address range", Escaped(rule))]
+    #[error("rule \"{}\" does not name an address range", Tail(rule))]
     Range {
         /// The rule as written.
         rule: String,
@@ -112,7 +112,7 @@ impl NetRuleError {
             Self::Url { rule } => {
                 let host = rule.split_once("://").map_or(rule.as_str(), |(_, rest)| rest);
                 let host = host.split(['/', '?', '#']).next().unwrap_or_default();
-                format!("write {}", Escaped(host))
+                format!("write {}", Tail(host))
             }
             Self::EveryHost { .. } => "write net.mode = \"open\", or name the hosts".into(),
             Self::WildcardInside { .. } => "name the hosts, or write *.example.com".into(),

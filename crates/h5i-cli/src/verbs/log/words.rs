@@ -2,6 +2,8 @@
 
 use h5i_export::{ByteText, Event, Record};
 
+use super::super::amount::{network_used_of, used_of};
+use super::super::budget_use::size;
 use crate::shown::Shown;
 
 /// A record as a person reads it: time, lane, run, what happened.
@@ -80,8 +82,10 @@ fn words(event: &Event) -> String {
                 times => format!(", the secret in its answer covered ×{times}"),
             };
             format!(
-                "request {request} ended: {}, {status}, {sent} B sent, {received} B received in {duration_ms} ms{covered}",
-                end.name()
+                "request {request} ended: {}, {status}, {} sent, {} received in {duration_ms} ms{covered}",
+                end.name(),
+                size(*sent),
+                size(*received)
             )
         }
         Event::GrantRefused { grant, reason, request, pid, program, count } => {
@@ -121,18 +125,19 @@ fn words(event: &Event) -> String {
             ..
         } => {
             let named = named.as_ref().map_or_else(String::new, |name| format!(", named {name}"));
-            let spent = spent(*used, *allowed);
-            let why = reason.as_ref().map_or_else(String::new, |why| format!(": {why}{spent}"));
+            let why = reason
+                .as_ref()
+                .map_or_else(String::new, |why| format!(": {why}{}", spent(why, *used, *allowed)));
+            let (sent, received) = (size(*sent), size(*received));
             let text = format!(
-                "flow {flow} ended: {}{why}; {sent} bytes out, {received} bytes in, \
-                 {duration_ms} ms{named}",
+                "flow {flow} ended: {}{why}; {sent} out, {received} in, {duration_ms} ms{named}",
                 verdict.name()
             );
             Shown::text(&text).to_string()
         }
         Event::RefusedFlow { protocol, address, port, reason, pid, program, used, allowed } => {
             let to = place(protocol, address.as_deref().unwrap_or("the relay"), *port);
-            let spent = spent(*used, *allowed);
+            let spent = spent(reason, *used, *allowed);
             let by = opener(*pid, program.as_ref());
             format!("refused a flow to {}: {}{spent}{by}", Shown::text(&to), Shown::text(reason))
         }
@@ -168,15 +173,16 @@ fn words(event: &Event) -> String {
             "cut off: the process that held the session died".to_owned()
         }
         Event::CutOff { torn_bytes, .. } => {
-            format!("cut off: {torn_bytes} bytes of a record were moved aside")
+            format!("cut off: {} of a record were moved aside", size(*torn_bytes))
         }
         Event::BudgetSpent { limit, used, allowed, pid, program } => {
+            let used = used_of(limit, *used, *allowed);
             let limit = Shown::text(limit);
             let by = match pid {
                 0 if program.as_bytes().is_empty() => String::new(),
                 _ => format!(", by {program} (pid {pid})"),
             };
-            format!("limits.{limit} spent: {used} of {allowed}{by}")
+            format!("limits.{limit} spent: {used}{by}")
         }
         Event::Reaction { violation, reaction, cause } => {
             let (violation, reaction) = (Shown::text(violation), Shown::text(reaction));
@@ -215,9 +221,12 @@ fn words(event: &Event) -> String {
             format!("the planted credential {} {}", Shown::text(path), why.why())
         }
         Event::Output { stream, bytes, kept, payload } => {
-            let cut =
-                if kept < bytes { format!(", the first {kept} of them") } else { String::new() };
-            format!("{} kept: {bytes} bytes{cut}, {payload}", stream.name())
+            let cut = if kept < bytes {
+                format!(", the first {} of it", size(*kept))
+            } else {
+                String::new()
+            };
+            format!("{} kept: {}{cut}, {payload}", stream.name(), size(*bytes))
         }
         _ => "something that this version does not know".to_owned(),
     }
@@ -230,9 +239,11 @@ fn opener(pid: Option<u32>, program: Option<&ByteText>) -> String {
     format!(", by {program}, pid {pid}")
 }
 
-/// ` (11 of 10)`, where a budget stopped something.
-fn spent(used: Option<u64>, allowed: Option<u64>) -> String {
-    used.zip(allowed).map_or_else(String::new, |(used, allowed)| format!(" ({used} of {allowed})"))
+/// ` (11 of 10 connections)`, where a budget stopped something.
+fn spent(reason: &str, used: Option<u64>, allowed: Option<u64>) -> String {
+    used.zip(allowed).map_or_else(String::new, |(used, allowed)| {
+        format!(" ({})", network_used_of(reason, used, allowed))
+    })
 }
 
 /// `192.0.2.1:443`, `[2001:db8::1]:443/udp`, `192.0.2.1 icmp`.
