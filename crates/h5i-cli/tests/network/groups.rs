@@ -99,7 +99,7 @@ fn a_spent_budget_refuses_and_the_record_says_how_much_was_used() {
         .collect();
     assert_eq!((&refused[0]["used"], &refused[0]["allowed"]), (&1.into(), &1.into()));
     let told = stand.ok(&["box", "log", &stopped.name, "--denied"]);
-    assert!(told.text().contains("connections is spent (1 of 1)"), "{}", told.text());
+    assert!(told.text().contains("connections is spent (1 of 1 connections)"), "{}", told.text());
 
     let words = ["--allow", &allow, "--set", "net.budget.bytes=6B", "--keep"];
     let stopped = run(&stand, &words, &reach);
