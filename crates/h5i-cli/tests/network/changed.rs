@@ -134,4 +134,5 @@ fn an_open_network_takes_no_rule_until_it_is_cut() {
     stand.ok(&["box", "cut", "a"]);
     stand.ok(&["box", "allow", "a", &server.rule()]);
     assert_eq!(stand.sh("a", &reach), "word");
+    stand.ok(&["box", "stop", "a"]);
 }
