@@ -135,6 +135,17 @@ static BY_FIRST: LazyLock<[Vec<&Shape>; 256]> = LazyLock::new(|| {
 });
 
 const KEY_BEGIN: &[u8] = b"-----BEGIN ";
+/// Whether a secret may begin with a byte.
+const BEGINS: [bool; 256] = {
+    let mut begins = [false; 256];
+    let mut at = 0;
+    while at < SHAPES.len() {
+        begins[SHAPES[at].prefix[0] as usize] = true;
+        at += 1;
+    }
+    begins[KEY_BEGIN[0] as usize] = true;
+    begins
+};
 const KEY_END: &[u8] = b"-----";
 /// What a key calls itself between its two marks.
 const KEY_NAMES: [&[u8]; 2] = [b"PRIVATE KEY", b"PRIVATE KEY BLOCK"];
@@ -207,9 +218,9 @@ struct Hit {
 /// The secret that begins at `start`.
 fn secret_at(content: &[u8], start: usize) -> Option<Hit> {
     let rest = &content[start..];
-    let shapes = &BY_FIRST[usize::from(*rest.first()?)];
-    // A cheap first look: most bytes begin nothing.
-    if shapes.is_empty() && rest[0] != KEY_BEGIN[0] {
+    let first = usize::from(*rest.first()?);
+    // A cheap first look, at each byte of all that is read: most begin nothing.
+    if !BEGINS[first] {
         return None;
     }
     if let Some(after) = rest.strip_prefix(KEY_BEGIN) {
@@ -231,7 +242,7 @@ fn secret_at(content: &[u8], start: usize) -> Option<Hit> {
     if before(1).is_some_and(word) && before(2) != Some(b'\\') {
         return None;
     }
-    shapes.iter().find_map(|shape| {
+    BY_FIRST[first].iter().find_map(|shape| {
         let tail = rest.strip_prefix(shape.prefix)?;
         let length = tail.iter().take_while(|&&byte| (shape.alphabet)(byte)).count();
         (length >= shape.least).then(|| Hit {
