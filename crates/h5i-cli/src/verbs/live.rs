@@ -58,6 +58,9 @@ pub(super) fn runs(live: &Live) -> Vec<String> {
 
 /// The processes, each below its parent.
 pub(super) fn tree(live: &Live) -> String {
+    if live.processes.is_empty() {
+        return "no process: the box is alive, and nothing runs in it\n".to_owned();
+    }
     let known = |pid: u32| live.processes.iter().any(|process| process.pid == pid);
     let mut text = String::new();
     let mut waiting: Vec<(&LiveProcess, usize)> =

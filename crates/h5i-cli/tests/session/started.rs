@@ -12,6 +12,8 @@ fn session(stand: &Stand) -> serde_json::Value {
 #[test]
 fn a_started_session_lives_until_it_is_stopped() {
     let stand = Started::new();
+    let tree = stand.ok(&["box", "status", "a", "--tree"]);
+    assert_eq!(tree.text(), "no process: the box is alive, and nothing runs in it\n");
     let again = stand.ok(&["box", "start", "a", "--json"]);
     assert_eq!(again.json()["data"]["started"], false);
     stand.sh("a", "(setsid sleep 1000 &) ; sleep 1001 & echo $! > /tmp/pid; echo word > /tmp/kept");
