@@ -82,13 +82,32 @@ pub fn layout_of(
     Ok(layout.filled(stored.host_dir()))
 }
 
+/// What this host can enforce.
+///
+/// # Errors
+/// A refusal where the kernel does not say.
+pub fn host_facts() -> Result<HostFacts, Failure> {
+    HostFacts::read().map_err(|e| plan_failure(PlanError::Facts(e)))
+}
+
 /// Plans for this host.
 ///
 /// # Errors
 /// A refusal that says what is missing and what to do.
 pub fn plan(policy: &ResolvedPolicy, layout: &Layout) -> Result<Plan, Failure> {
-    let facts = HostFacts::read().map_err(|e| plan_failure(PlanError::Facts(e)))?;
-    Plan::new(policy, layout, &facts).map_err(plan_failure)
+    plan_with(&host_facts()?, policy, layout)
+}
+
+/// Plans for a host that has been looked at.
+///
+/// # Errors
+/// A refusal that says what is missing and what to do.
+pub fn plan_with(
+    facts: &HostFacts,
+    policy: &ResolvedPolicy,
+    layout: &Layout,
+) -> Result<Plan, Failure> {
+    Plan::new(policy, layout, facts).map_err(plan_failure)
 }
 
 /// Refuses by name what this version can't enforce.

@@ -106,18 +106,18 @@ pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
     }
     box_plan::check_enforceable(policy)?;
     canary::check_claims(policy)?;
-    if policy.tier > Tier::Workspace {
+    let facts = match policy.tier {
+        Tier::Workspace => None,
+        _ => Some(box_plan::host_facts()?),
+    };
+    if let Some(facts) = &facts {
         // Nothing is written for a host that can't serve the policy; the paths are filled in later.
         let id = caller.is_root().then(HostId::first);
-        box_plan::plan(
-            policy,
-            &box_plan::layout(&caller.store, &PathBuf::from("/"), &[], &[], id),
-        )?;
-    }
-    if policy.tier >= Tier::Supervised {
-        let facts = HostFacts::read()
-            .map_err(|e| box_plan::plan_failure(h5i_confine::PlanError::Facts(e)))?;
-        network_trial::check(&caller.store, &facts)?;
+        let layout = box_plan::layout(&caller.store, &PathBuf::from("/"), &[], &[], id);
+        box_plan::plan_with(facts, policy, &layout)?;
+        if policy.tier >= Tier::Supervised {
+            network_trial::check(&caller.store, facts)?;
+        }
     }
     if let Some(start) = &reviewed {
         start.check_history(policy.history)?;
@@ -142,6 +142,7 @@ pub fn create(caller: &Caller, wish: &Wish<'_>) -> Result<Created, Failure> {
         base: &base,
         asked: wish.workspace,
         policy,
+        facts: facts.as_ref(),
         host_id,
     };
     let laid = place.fill(&mut draft)?;
@@ -227,6 +228,8 @@ struct Place<'a> {
     base: &'a PinnedBase,
     asked: WorkspaceChoice,
     policy: &'a ResolvedPolicy,
+    /// Of a host that is to enforce something.
+    facts: Option<&'a HostFacts>,
     host_id: Option<HostId>,
 }
 
@@ -280,16 +283,14 @@ impl Place<'_> {
         if self.asked == WorkspaceChoice::Checkout {
             return Ok((WorkspaceKind::Checkout, "asked for".to_owned()));
         }
-        if self.policy.tier == Tier::Workspace {
+        let Some(facts) = self.facts else {
             let reason = "without a boundary there are no mounts of its own";
             return Ok((WorkspaceKind::Checkout, reason.to_owned()));
-        }
+        };
         if self.asked == WorkspaceChoice::Auto && is_small(objects) {
             return Ok((WorkspaceKind::Checkout, "the base is small".to_owned()));
         }
-        let facts = HostFacts::read()
-            .map_err(|e| box_plan::plan_failure(h5i_confine::PlanError::Facts(e)))?;
-        let support = OverlaySupport::of(&self.caller.store, &facts, self.host_id)?;
+        let support = OverlaySupport::of(&self.caller.store, facts, self.host_id)?;
         match (&support, self.asked) {
             (OverlaySupport::Works, WorkspaceChoice::Overlay) => {
                 Ok((WorkspaceKind::Overlay, "asked for".to_owned()))
@@ -319,20 +320,21 @@ impl Place<'_> {
     ) -> Result<Manifest, Failure> {
         let objects = &laid.objects;
         let mounts = box_plan::object_mounts(objects.object_dirs());
-        let plan = if self.policy.tier == Tier::Workspace {
-            Vec::new()
-        } else {
-            let layout = box_plan::layout(
-                &self.caller.store,
-                &draft.final_box_dir(),
-                &laid.prepared.layers,
-                &mounts,
-                self.host_id,
-            );
-            let mut plan = box_plan::plan(self.policy, &layout)?;
-            Doors::ask(&mut plan, self.policy)?;
-            box_grants::sockets(&mut plan, self.policy);
-            plan.steps().iter().map(ToString::to_string).collect()
+        let plan = match self.facts {
+            None => Vec::new(),
+            Some(facts) => {
+                let layout = box_plan::layout(
+                    &self.caller.store,
+                    &draft.final_box_dir(),
+                    &laid.prepared.layers,
+                    &mounts,
+                    self.host_id,
+                );
+                let mut plan = box_plan::plan_with(facts, self.policy, &layout)?;
+                Doors::ask(&mut plan, self.policy)?;
+                box_grants::sockets(&mut plan, self.policy);
+                plan.steps().iter().map(ToString::to_string).collect()
+            }
         };
         let created = Timestamp::now();
         Ok(Manifest {

@@ -1,5 +1,6 @@
 //! Where a box's policy comes from: documents, the command line, and what the host has.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
@@ -19,6 +20,7 @@ use crate::own_places::OwnPlaces;
 use crate::own_registry;
 use crate::path_error::{Action, PathError};
 use crate::spool;
+use crate::surroundings::Surroundings;
 use crate::toolchains::{HostFiles, Question, Toolchains, find_toolchains, system_grants};
 use crate::trust::TrustList;
 use crate::workspace::{HostRepository, PinnedBase};
@@ -99,12 +101,16 @@ fn overrides(args: &PolicyArgs) -> Result<Overrides, Failure> {
 
 /// What profiles are resolved from: documents, and what the host has.
 #[derive(Debug)]
-pub(crate) struct Grounds {
+pub(crate) struct Grounds<'a> {
     /// The documents, weakest word first.
     pub(crate) layers: Vec<Layer>,
     /// The repository's own, where the base has one.
     pub(crate) of_repository: Option<RepositoryDocument>,
+    surroundings: &'a Surroundings,
+    files: HostFiles,
     facts: HostFacts,
+    /// The facts with the groups of the host's tools, which most policies don't ask for.
+    with_groups: OnceCell<HostFacts>,
     toolchains: Toolchains,
     own: OwnPlaces,
     content: WorkspaceContent,
@@ -119,13 +125,13 @@ pub(crate) struct RepositoryDocument {
     pub(crate) digest: Digest,
 }
 
-impl Grounds {
+impl<'a> Grounds<'a> {
     /// Reads the documents and looks around on the host.
     ///
     /// # Errors
     /// A failure that names the document, line and column.
     pub(crate) fn of(
-        caller: &Caller,
+        caller: &'a Caller,
         base: Option<(&HostRepository, &PinnedBase)>,
     ) -> Result<Self, Failure> {
         let mut layers = vec![Layer::built_in()];
@@ -143,23 +149,34 @@ impl Grounds {
             layers.push(Layer::repository(own.document.clone(), trust));
         }
         let surroundings = &caller.surroundings;
-        let own = OwnPlaces::of(surroundings, &HostFiles);
+        let files = HostFiles::default();
+        let own = OwnPlaces::of(surroundings, &files);
         let question = Question {
             own: own.paths(),
             cargo_home: surroundings.absolute("CARGO_HOME"),
             rustup_home: surroundings.absolute("RUSTUP_HOME"),
             ..Question::new(&surroundings.home, &surroundings.path)
         };
-        let toolchains = find_toolchains(&HostFiles, &question);
+        let toolchains = find_toolchains(&files, &question);
         let mut facts = HostFacts::new();
-        facts.system = masks(&system_grants(&HostFiles));
+        facts.system = masks(&system_grants(&files));
         facts.toolchains = masks(&toolchains.read);
-        facts.groups = tool_groups(surroundings);
         let content = match base {
             Some(_) => WorkspaceContent::Private,
             None => WorkspaceContent::Empty,
         };
-        Ok(Self { layers, of_repository, facts, toolchains, own, content })
+        let with_groups = OnceCell::new();
+        Ok(Self {
+            layers,
+            of_repository,
+            surroundings,
+            files,
+            facts,
+            with_groups,
+            toolchains,
+            own,
+            content,
+        })
     }
 
     /// Resolves a profile of some layers, as a box of it would have it.
@@ -173,14 +190,40 @@ impl Grounds {
         overrides: Overrides,
     ) -> Result<Resolved, Failure> {
         let request = ResolveRequest::new(profile).overrides(overrides).workspace(self.content);
-        let mut resolved =
-            resolve(layers, &request, &self.facts).map_err(|error| resolve_failure(&error))?;
-        self.own.check(&resolved.policy, &HostFiles)?;
+        let resolved = match resolve(layers, &request, &self.facts) {
+            Err(error) if asks_for_tools(&error) => {
+                resolve(layers, &request, self.facts_with_groups())
+            }
+            answer => answer,
+        };
+        let mut resolved = resolved.map_err(|error| resolve_failure(&error))?;
+        self.own.check(&resolved.policy, &self.files)?;
         if resolved.policy.tier > Tier::Workspace {
             place_toolchains(&mut resolved.policy.env.set, &self.toolchains);
         }
         Ok(resolved)
     }
+
+    fn facts_with_groups(&self) -> &HostFacts {
+        self.with_groups.get_or_init(|| {
+            let mut facts = self.facts.clone();
+            facts.groups = tool_groups(self.surroundings);
+            facts
+        })
+    }
+}
+
+/// Whether nothing but the host's tools could say what a group is.
+fn asks_for_tools(error: &ResolveError) -> bool {
+    let kind = match error {
+        ResolveError::Document(error) => &error.kind,
+        ResolveError::Override(error) => match &error.kind {
+            OverrideErrorKind::Value(kind) => kind,
+            _ => return false,
+        },
+        _ => return false,
+    };
+    matches!(kind, DocumentErrorKind::UnknownGroup { .. })
 }
 
 fn repository_document(

@@ -9,6 +9,7 @@ mod control_socket;
 mod frame;
 mod host;
 mod joined;
+mod lasting;
 mod message;
 mod opened;
 mod overseer;

@@ -11,6 +11,7 @@ use crate::cgroup::Cgroup;
 use crate::disk_meter::DiskMeter;
 use crate::error::StartError;
 use crate::event::{Event, SinkClosed, Spent};
+use crate::free_floor::FreeFloor;
 use crate::memory_meter::MemoryMeter;
 use crate::outcome::{Limit, Stop};
 use crate::plan::RunDefaults;
@@ -43,6 +44,7 @@ pub(crate) struct Budgets {
     session: Option<SessionClock>,
     memory: Option<MemoryMeter>,
     disk: Option<DiskMeter>,
+    floor: Option<FreeFloor>,
 }
 
 impl Budgets {
@@ -64,15 +66,18 @@ impl Budgets {
             }
             None => None,
         };
+        let floor = limits.keep_free.map(|kept| FreeFloor::new(kept.count(), &runs.counted));
+        let floor = floor.transpose().map_err(failed)?;
         let session = limits.session.and_then(|allowed| SessionClock::new(allowed.duration()));
         let memory = limits.memory.map(|all| MemoryMeter::new(all.count(), scratch, cgroup));
-        Ok(Self { limits, next_cpu: Instant::now() + ACCOUNTING, session, memory, disk })
+        let next_cpu = Instant::now() + ACCOUNTING;
+        Ok(Self { limits, next_cpu, session, memory, disk, floor })
     }
 
     /// For a box that was not made.
     pub(crate) fn none() -> Self {
-        let (session, memory, disk) = (None, None, None);
-        Self { limits: Limits::default(), next_cpu: Instant::now(), session, memory, disk }
+        let (session, memory, disk, floor) = (None, None, None, None);
+        Self { limits: Limits::default(), next_cpu: Instant::now(), session, memory, disk, floor }
     }
 
     /// When to look again.
@@ -81,8 +86,9 @@ impl Budgets {
         let cpu = (self.limits.cpu.is_some() && alive).then_some(self.next_cpu);
         let memory = self.memory.as_ref().map(|meter| meter.next);
         let disk = self.disk.as_ref().map(|meter| meter.next);
+        let floor = self.floor.as_ref().map(|floor| floor.next);
         let session = self.session.as_ref().map(|clock| clock.next);
-        [cpu, session, memory, disk].into_iter().flatten().min()
+        [cpu, session, memory, disk, floor].into_iter().flatten().min()
     }
 
     /// Looks at what is due, and stops what has spent a budget.
@@ -100,6 +106,9 @@ impl Budgets {
         }
         if self.disk.as_ref().is_some_and(|meter| now >= meter.next) {
             self.look_at_disk(shared)?;
+        }
+        if self.floor.as_ref().is_some_and(|floor| now >= floor.next) {
+            self.look_at_free_space(shared)?;
         }
         Ok(())
     }
@@ -127,6 +136,15 @@ impl Budgets {
         let (Some(used), Some(roots)) = (used, &roots) else { return Ok(()) };
         let stop = Stop { limit: Limit::Disk, used, allowed: meter.allowed };
         meter.is_dealt_with();
+        let share = |member: Member| (member, census::written(member.pid));
+        stop_largest(shared, roots, stop, roots.members().into_iter().map(share).collect())
+    }
+
+    fn look_at_free_space(&mut self, shared: &Shared) -> Result<(), SinkClosed> {
+        let spent = self.floor.as_mut().and_then(FreeFloor::look);
+        let roots = Roots::of(&shared.stage, &shared.state());
+        let (Some((used, allowed)), Some(roots)) = (spent, &roots) else { return Ok(()) };
+        let stop = Stop { limit: Limit::KeepFree, used, allowed };
         let share = |member: Member| (member, census::written(member.pid));
         stop_largest(shared, roots, stop, roots.members().into_iter().map(share).collect())
     }

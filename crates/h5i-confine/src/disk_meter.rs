@@ -17,10 +17,10 @@ use crate::trees::Member;
 use crate::unnamed::UnnamedFiles;
 
 /// How fast a box may be thought to write.
-const FASTEST: u64 = 2 << 30;
+pub(crate) const FASTEST: u64 = 2 << 30;
 /// Free space is not looked at sooner nor later than that.
-const SOONEST: Duration = Duration::from_millis(10);
-const LATEST: Duration = Duration::from_millis(500);
+pub(crate) const SOONEST: Duration = Duration::from_millis(10);
+pub(crate) const LATEST: Duration = Duration::from_millis(500);
 /// When a session counts for the first time: a short run is done by then.
 const FIRST: Duration = Duration::from_millis(100);
 /// What a run shorter than that may write without being counted at its end.
@@ -34,7 +34,7 @@ const SHORT_PAUSE: u32 = 20;
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
 /// What a box that begins above its budget may add, to tidy up with.
-const TO_TIDY: u64 = 1 << 20;
+pub(crate) const TO_TIDY: u64 = 1 << 20;
 
 /// The disk space of a box.
 #[derive(Debug)]

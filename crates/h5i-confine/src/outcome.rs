@@ -94,11 +94,14 @@ pub enum Limit {
     Memory,
     /// What the box takes on disk and in its memory file systems, bytes.
     Disk,
+    /// What the file systems that the box writes to keep free, bytes: `used` is what is free, and
+    /// `allowed` what was to be.
+    KeepFree,
 }
 
 impl Limit {
     /// Every budget that can end a run.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Wall,
         Self::Session,
         Self::Cpu,
@@ -106,6 +109,7 @@ impl Limit {
         Self::FileSize,
         Self::Memory,
         Self::Disk,
+        Self::KeepFree,
     ];
 
     /// The name of the policy's field.
@@ -119,6 +123,7 @@ impl Limit {
             Self::FileSize => "file_size",
             Self::Memory => "memory",
             Self::Disk => "disk",
+            Self::KeepFree => "keep_free",
         }
     }
 
@@ -146,11 +151,17 @@ impl fmt::Display for Outcome {
 
 impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, used, allowed) = (self.limit.name(), self.used, self.allowed);
         let unit = match self.limit {
             Limit::Wall | Limit::Session | Limit::Cpu => "ms",
             Limit::Output | Limit::FileSize | Limit::Memory | Limit::Disk => "bytes",
+            Limit::KeepFree => {
+                return write!(
+                    f,
+                    "stopped by limits.{name}: {used} bytes are free, {allowed} are to be"
+                );
+            }
         };
-        let (name, used, allowed) = (self.limit.name(), self.used, self.allowed);
         write!(f, "stopped by limits.{name}: used {used} {unit} of {allowed} {unit}")
     }
 }

@@ -405,6 +405,12 @@ fn enforce_limits(
                 )
             }),
         ),
+        (
+            "limit keep_free",
+            limits.keep_free.map(|v| {
+                format!("{v} of the file systems it writes to, looked at every 10 to 500 ms")
+            }),
+        ),
         ("limit output", limits.output.map(|v| format!("{v}, counted as it passes"))),
     ];
     for (name, detail) in supervised {

@@ -27,14 +27,14 @@ fn each(line: impl Fn(&Resolved) -> String) -> String {
 #[test]
 fn digests_of_built_in_profiles_change_only_on_purpose() {
     insta::assert_snapshot!(each(|resolved| resolved.policy.digest().to_string()), @r#"
-    agent-claude sha256:3263eeec34911fd904d1a79c3e116cb533efd67eaba407a8b55f16651a7f53f6
-    agent-codex  sha256:a22fdfec46ae21ee8c6a185bb2705f8d336f21751446d6223075f39f1e88b75e
-    agent-local  sha256:fa49d78ae65f2843b9c243abe8ddf356ccc7b848ea98a23d8f0613dc126f8129
-    browser      sha256:17f134d80c895a6daf44bf86bef8cce620b048e14961296af372255b62a7d15d
-    default      sha256:406d95300e06741b6cde6ce4c7cf5c241cd738f281b7666ee1e821f7237b0bdc
-    deploy       sha256:f8cc1991f8502ed6e8736945f67c4916f5d9a62076f6adfe5e8e5e86ca745f0a
-    research     sha256:4c04fb819adf9fb1c9aaffa12b5033f3bc322d2907070bf9007942d0d9fea26a
-    review       sha256:02c7983b3b85d12807c0ea0f9559acd2b566b7cb5d3be8dac119d07d8ff8a13d
+    agent-claude sha256:ac7e9c5307133faa6211a104d768525717fd28a6034028122232e60c4c57f307
+    agent-codex  sha256:8d18c4d33c1280579377688dcfffdf5383fffe16154d56b2af2786e10dedbf5b
+    agent-local  sha256:b573aecfeea39efb65e6700318e4157bf1c94c05cdb410044fc0a473fe0c3379
+    browser      sha256:5dd22bf204d1d12373365a6ad9d20ecfb3855fb540ee1c3079e6a50f0abe0f2a
+    default      sha256:3bb759d1de7be138d9723de4f9b8253f693a6f29fbd6d7de00935f81c77872d2
+    deploy       sha256:ba085085fc19cf1dfe268c9b341afef61904738a35352dc6cc7a2f928381228c
+    research     sha256:fa57632b4b68b4d202787b8a300890cb21805a2dd606924a8d3dd586b180d501
+    review       sha256:3e3cec9d209d1062ef47f149555ee44d9c3ec2f77d168cfb7190ee3c89799601
     "#);
 }
 
@@ -107,6 +107,7 @@ fn the_text_of_default_is_complete_and_legible() {
     cpu = "8h"
     disk = "20GiB"
     file_size = "8GiB"
+    keep_free = "1GiB"
     memory = "8GiB"
     open_files = 16384
     output = "256MiB"
@@ -164,6 +165,7 @@ fn the_default_profile_in_plain_words() {
     limits.open_files        open files of a process: at most 16384  (built-in profile default)
     limits.file_size         size of a file: at most 8GiB  (built-in profile default)
     limits.disk              workspace, home, records and temporary files together, 4KiB at least for each file: at most 20GiB  (built-in profile default)
+    limits.keep_free         free space left to the host where the box writes: at least 1GiB  (built-in profile default)
     limits.output            output of a run: at most 256MiB  (built-in profile default)
     export.max_file          a changed file: at most 5MiB  (default)
     export.max_total         all changed files: at most 256MiB  (default)

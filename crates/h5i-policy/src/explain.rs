@@ -200,6 +200,13 @@ impl Lines<'_> {
             "workspace, home, records and temporary files together, 4KiB at least for each file",
             limits.disk.as_ref(),
         );
+        match &limits.keep_free {
+            Some(kept) => self.add(
+                "limits.keep_free",
+                format!("free space left to the host where the box writes: at least {kept}"),
+            ),
+            None => self.add("limits.keep_free", "a box may take the host's last free space"),
+        }
         self.limit("limits.output", "output of a run", limits.output.as_ref());
     }
 

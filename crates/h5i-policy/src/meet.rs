@@ -171,6 +171,8 @@ impl Limits {
             open_files: smaller(a.open_files, b.open_files),
             file_size: smaller(a.file_size, b.file_size),
             disk: smaller(a.disk, b.disk),
+            // No floor is the loosest, and `None` is less than all others.
+            keep_free: a.keep_free.max(b.keep_free),
             output: smaller(a.output, b.output),
         }
     }

@@ -128,6 +128,15 @@ impl Findings {
         }
     }
 
+    /// As a budget, of which less is looser.
+    fn floor<T: Ord + Display>(&mut self, field: &str, own: Option<&T>, outer: Option<&T>) {
+        match (own, outer) {
+            (_, None) => {}
+            (Some(own), Some(outer)) => self.check(field, own >= outer, own, outer),
+            (None, Some(outer)) => self.add(field, &budget::NONE, outer),
+        }
+    }
+
     fn fs(&mut self, own: &FsPolicy, outer: &FsPolicy) {
         // The access is constant between boundaries, so these paths stand for all paths.
         for path in own.boundaries().union(&outer.boundaries()) {
@@ -180,8 +189,18 @@ impl Findings {
     }
 
     fn limits(&mut self, own: &Limits, outer: &Limits) {
-        let Limits { wall, session, cpu, memory, processes, open_files, file_size, disk, output } =
-            own;
+        let Limits {
+            wall,
+            session,
+            cpu,
+            memory,
+            processes,
+            open_files,
+            file_size,
+            disk,
+            keep_free,
+            output,
+        } = own;
         self.budget("limits.wall", wall.as_ref(), outer.wall.as_ref());
         self.budget("limits.session", session.as_ref(), outer.session.as_ref());
         self.budget("limits.cpu", cpu.as_ref(), outer.cpu.as_ref());
@@ -190,6 +209,7 @@ impl Findings {
         self.budget("limits.open_files", open_files.as_ref(), outer.open_files.as_ref());
         self.budget("limits.file_size", file_size.as_ref(), outer.file_size.as_ref());
         self.budget("limits.disk", disk.as_ref(), outer.disk.as_ref());
+        self.floor("limits.keep_free", keep_free.as_ref(), outer.keep_free.as_ref());
         self.budget("limits.output", output.as_ref(), outer.output.as_ref());
     }
 

@@ -261,6 +261,10 @@ pub struct Limits {
     /// Bytes on disk: workspace, home, what is recorded of the box, and temporary files together.
     #[serde(with = "budget")]
     pub disk: Option<Bytes>,
+    /// Free space that is left to the host on the file systems that the box writes to, whoever
+    /// takes the rest; the one field of which more is tighter.
+    #[serde(with = "budget")]
+    pub keep_free: Option<Bytes>,
     /// Bytes that one run may write to its standard output and error.
     #[serde(with = "budget")]
     pub output: Option<Bytes>,

@@ -140,17 +140,22 @@ fn limits() -> impl Strategy<Value = Limits> {
     let option = prop::option::of::<proptest::strategy::BoxedStrategy<Bytes>>;
     let time = || prop::option::of(millis());
     let size = move || option(bytes().boxed());
-    (time(), time(), time(), size(), count(), count(), size(), size(), size()).prop_map(
-        |(wall, session, cpu, memory, processes, open_files, file_size, disk, output)| Limits {
-            wall,
-            session,
-            cpu,
-            memory,
-            processes,
-            open_files,
-            file_size,
-            disk,
-            output,
+    let disk = (size(), size());
+    (time(), time(), time(), size(), count(), count(), size(), disk, size()).prop_map(
+        |(wall, session, cpu, memory, processes, open_files, file_size, disk, output)| {
+            let (disk, keep_free) = disk;
+            Limits {
+                wall,
+                session,
+                cpu,
+                memory,
+                processes,
+                open_files,
+                file_size,
+                disk,
+                keep_free,
+                output,
+            }
         },
     )
 }

@@ -10,6 +10,7 @@ use h5i_net::HostResolver;
 use h5i_policy::ResolvedPolicy;
 
 use super::control_socket::{self, Before};
+use super::lasting::when_it_lasts;
 use super::roster::{Lifetime, Place, Roster};
 use super::service;
 use crate::box_grants::{Mouths, check_private, with_trust};
@@ -62,6 +63,7 @@ impl Host {
         // While the stage builds the box. Nothing of the box runs before the log is open.
         let log = ReceiptLog::open(stored)?;
         let recorder = Arc::new(Recorder::new(log, manifest, policy));
+        when_it_lasts(&mut launched);
         hear_spool(stored, &recorder)?;
         watch_planted(stored, (manifest, policy), &recorder, &mut launched)?;
         let roster = Roster::new(Arc::clone(&recorder), lifetime);

@@ -106,7 +106,8 @@ impl Store {
             }
             file.rewind().map_err(PathError::at(Action::Write, &path))?;
             // Fixed width: a shorter number never leaves digits of a longer one behind.
-            writeln!(file, "{:010}", place + 1).map_err(PathError::at(Action::Write, &path))?;
+            let line = format!("{:010}\n", place + 1);
+            file.write_all(line.as_bytes()).map_err(PathError::at(Action::Write, &path))?;
             return Ok(id);
         }
         Err(HostIdError::Exhausted)

@@ -11,11 +11,17 @@ use rustix::io::Errno;
 use super::unique::random_hex;
 use crate::path_error::{Action, PathError};
 
+/// How many directories are open at most, each in the one before it.
+const DEEPEST: usize = 16;
+/// How many names of a directory are known at a time.
+const NAMES: usize = 4096;
+
 /// Removes the directory at `path` and all below it. An absent one is fine.
 ///
 /// Nothing is followed: every step is by directory descriptor and `O_NOFOLLOW`. Directories without
-/// permissions are given them first. Depth costs neither stack nor descriptors: a directory found
-/// deeper down is moved to the top and waits there, so three descriptors are enough for any tree.
+/// permissions are given them first. Neither depth nor width costs more than a bounded number of
+/// descriptors and names: a directory found deeper down than that is moved to the top and waits
+/// there, and a directory is listed again when the names that were read are gone.
 ///
 /// # Errors
 /// The first attempt that the kernel refuses, with its path as far as it is known.
@@ -27,71 +33,101 @@ pub(crate) fn remove_tree(path: &Path) -> Result<(), PathError> {
     };
     let mut removal = Removal {
         shown: path,
-        top: top.as_fd(),
-        waiting: Vec::new(),
+        open: vec![Open { dir: top, name: CString::default(), inside: Vec::new() }],
         // Random, so that no name that the box chose is in the way.
         prefix: format!(".h5i-rm.{}", random_hex(8)?),
         moved: 0,
     };
-    removal.empty(top.as_fd(), Place::Top)?;
-    while let Some(name) = removal.waiting.pop() {
-        let dir = open_dir(top.as_fd(), name.to_bytes())
-            .map_err(PathError::at(Action::Open, &removal.at(&name)))?;
-        removal.empty(dir.as_fd(), Place::Below)?;
-        rustix::fs::unlinkat(&top, &name, AtFlags::REMOVEDIR)
-            .map_err(PathError::at(Action::Remove, &removal.at(&name)))?;
-    }
+    removal.all()?;
     rustix::fs::rmdir(path).map_err(PathError::at(Action::Remove, path))
 }
 
 struct Removal<'a> {
     shown: &'a Path,
-    top: BorrowedFd<'a>,
-    waiting: Vec<CString>,
+    /// The way from the top to the directory that is being emptied.
+    open: Vec<Open>,
     prefix: String,
     moved: u64,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Top,
-    Below,
+/// A directory that is being emptied.
+struct Open {
+    dir: OwnedFd,
+    /// Its name in the one before it.
+    name: CString,
+    /// Directories in it that are known and still there.
+    inside: Vec<CString>,
 }
 
 impl Removal<'_> {
-    /// Unlinks the files of a directory; its directories join those that wait in the top one.
-    fn empty(&mut self, dir: BorrowedFd<'_>, place: Place) -> Result<(), PathError> {
-        for (name, kind) in list(dir).map_err(PathError::at(Action::List, self.shown))? {
-            if kind != FileType::Directory {
-                match rustix::fs::unlinkat(dir, &name, AtFlags::empty()) {
-                    Ok(()) | Err(Errno::NOENT) => continue,
-                    // A file system that does not tell types: it was a directory after all.
-                    Err(Errno::ISDIR) => {}
-                    Err(e) => return Err(PathError::at(Action::Remove, &self.at(&name))(e)),
-                }
+    /// Empties the top.
+    fn all(&mut self) -> Result<(), PathError> {
+        while let Some(here) = self.open.last_mut() {
+            if let Some(name) = here.inside.pop() {
+                self.enter(name)?;
+                continue;
             }
-            let name = if place == Place::Top { name } else { self.lift(dir, &name)? };
-            self.waiting.push(name);
+            let names = list(here.dir.as_fd()).map_err(PathError::at(Action::List, self.shown))?;
+            if !names.is_empty() {
+                self.unlink(names)?;
+                continue;
+            }
+            let Some(Open { name, dir, .. }) = self.open.pop() else { break };
+            drop(dir);
+            if let Some(above) = self.open.last() {
+                rustix::fs::unlinkat(&above.dir, &name, AtFlags::REMOVEDIR)
+                    .map_err(PathError::at(Action::Remove, &self.at(&name)))?;
+            }
         }
         Ok(())
     }
 
-    /// Moves a directory from below to the top, under a name of its own.
-    fn lift(&mut self, dir: BorrowedFd<'_>, name: &CStr) -> Result<CString, PathError> {
-        self.moved += 1;
-        let lifted = CString::new(format!("{}.{}", self.prefix, self.moved))
-            .map_err(|e| PathError::at(Action::Rename, &self.at(name))(std::io::Error::from(e)))?;
+    /// Unlinks the files of the last open directory, and notes its directories.
+    fn unlink(&mut self, names: Vec<(CString, FileType)>) -> Result<(), PathError> {
+        let shown = self.shown;
+        let Some(here) = self.open.last_mut() else { return Ok(()) };
+        for (name, kind) in names {
+            if kind != FileType::Directory {
+                match rustix::fs::unlinkat(&here.dir, &name, AtFlags::empty()) {
+                    Ok(()) | Err(Errno::NOENT) => continue,
+                    // A file system that does not tell types: it was a directory after all.
+                    Err(Errno::ISDIR) => {}
+                    Err(e) => return Err(PathError::at(Action::Remove, &at(shown, &name))(e)),
+                }
+            }
+            here.inside.push(name);
+        }
+        Ok(())
+    }
+
+    /// Opens a directory of the last open one or, too deep down, moves it to the top.
+    fn enter(&mut self, name: CString) -> Result<(), PathError> {
+        let deep = self.open.len() >= DEEPEST;
+        let (Some(above), Some(top)) = (self.open.last(), self.open.first()) else {
+            return Ok(());
+        };
         // Moving a directory rewrites its `..`, which needs write permission on itself.
-        drop(open_dir(dir, name.to_bytes()).map_err(PathError::at(Action::Open, &self.at(name)))?);
-        rustix::fs::renameat_with(dir, name, self.top, &lifted, RenameFlags::NOREPLACE)
-            .map_err(PathError::at(Action::Rename, &self.at(name)))?;
-        Ok(lifted)
+        let dir = open_dir(above.dir.as_fd(), name.to_bytes())
+            .map_err(PathError::at(Action::Open, &self.at(&name)))?;
+        if deep {
+            self.moved += 1;
+            let lifted = format!("{}.{}", self.prefix, self.moved);
+            rustix::fs::renameat_with(&above.dir, &name, &top.dir, lifted, RenameFlags::NOREPLACE)
+                .map_err(PathError::at(Action::Rename, &self.at(&name)))?;
+        } else {
+            self.open.push(Open { dir, name, inside: Vec::new() });
+        }
+        Ok(())
     }
 
     /// The path to show in an error: below which tree, and the last name.
     fn at(&self, name: &CStr) -> PathBuf {
-        self.shown.join(OsStr::from_bytes(name.to_bytes()))
+        at(self.shown, name)
     }
+}
+
+fn at(shown: &Path, name: &CStr) -> PathBuf {
+    shown.join(OsStr::from_bytes(name.to_bytes()))
 }
 
 /// Opens a directory for listing and makes sure that its owner may change it.
@@ -115,8 +151,8 @@ fn open_dir(at: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Errno> {
     Ok(dir)
 }
 
-/// All names of a directory with their types, read before anything is removed: removing while
-/// listing may skip names.
+/// Names of a directory with their types, read before anything is removed: removing while listing
+/// may skip names. None is left when it says none.
 fn list(dir: BorrowedFd<'_>) -> Result<Vec<(CString, FileType)>, Errno> {
     let mut found = Vec::new();
     for entry in Dir::read_from(dir)? {
@@ -124,6 +160,9 @@ fn list(dir: BorrowedFd<'_>) -> Result<Vec<(CString, FileType)>, Errno> {
         let name = entry.file_name();
         if !matches!(name.to_bytes(), b"." | b"..") {
             found.push((name.to_owned(), entry.file_type()));
+        }
+        if found.len() == NAMES {
+            break;
         }
     }
     Ok(found)

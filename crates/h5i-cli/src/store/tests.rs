@@ -231,6 +231,30 @@ fn removal_takes_trees_deeper_than_a_path_or_the_stack_can_be() {
 }
 
 #[test]
+fn removal_takes_more_names_than_it_reads_at_a_time() {
+    let (dir, _) = ground();
+    let tree = dir.path().join("tree");
+    for wide in [tree.clone(), tree.join("a/b")] {
+        fs::create_dir_all(&wide).unwrap();
+        for number in 0..5000 {
+            fs::write(wide.join(format!("file-{number}")), "").unwrap();
+        }
+    }
+    // Each level has more than the one directory that leads on.
+    let mut level = tree.join("deep");
+    for number in 0..60 {
+        for side in ["left", "right", "on"] {
+            fs::create_dir_all(level.join(side)).unwrap();
+            fs::write(level.join(side).join("file"), "").unwrap();
+        }
+        level = level.join("on").join(number.to_string());
+    }
+    fs::write(dir.path().join("beside"), "").unwrap();
+    remove_tree(&tree).unwrap();
+    assert_eq!(names_below(dir.path()), BTreeSet::from(["beside".to_owned()]));
+}
+
+#[test]
 fn gc_finishes_what_a_crash_left_and_leaves_what_is_in_use() {
     let (_dir, store) = ground();
     let boxes = store.boxes_dir(&Scope::None);

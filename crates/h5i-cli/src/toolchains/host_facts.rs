@@ -1,5 +1,7 @@
 //! What finding toolchains asks about the host.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,17 +18,24 @@ pub trait HostFacts: fmt::Debug {
     fn names(&self, dir: &Path) -> Vec<String>;
 }
 
-/// The facts of this host.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct HostFiles;
+/// The facts of this host; where a path leads is looked up once.
+#[derive(Debug, Default)]
+pub struct HostFiles {
+    real: RefCell<BTreeMap<PathBuf, Option<PathBuf>>>,
+}
 
 impl HostFacts for HostFiles {
     fn real(&self, path: &Path) -> Option<PathBuf> {
+        if let Some(known) = self.real.borrow().get(path) {
+            return known.clone();
+        }
         #[expect(
             clippy::disallowed_methods,
             reason = "the result is what gets granted, not a check of something else"
         )]
-        fs::canonicalize(path).ok()
+        let real = fs::canonicalize(path).ok();
+        self.real.borrow_mut().insert(path.to_owned(), real.clone());
+        real
     }
 
     fn is_dir(&self, path: &Path) -> bool {

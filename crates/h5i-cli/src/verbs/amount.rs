@@ -8,6 +8,7 @@ pub(in crate::verbs) fn used_of(limit: &str, used: u64, allowed: u64) -> String 
     match limit {
         "wall" | "session" | "cpu" => format!("{} of {}", span(used), span(allowed)),
         "output" | "file_size" | "memory" | "disk" => bytes(used, allowed),
+        "keep_free" => format!("{} free, {} to be kept", size(used), size(allowed)),
         "processes" => format!("{used} of {allowed} processes"),
         "open_files" => format!("{used} of {allowed} open files"),
         _ => format!("{used} of {allowed}"),
@@ -70,6 +71,7 @@ mod tests {
             ("memory", 275_174_400, 256 << 20, "262 MiB of 256 MiB"),
             ("disk", (64 << 20) + 1, 64 << 20, "67108865 B of 67108864 B"),
             ("output", 64 << 20, 64 << 20, "64 MiB of 64 MiB"),
+            ("keep_free", 900 << 20, 1 << 30, "900 MiB free, 1 GiB to be kept"),
             ("processes", 5, 4, "5 of 4 processes"),
         ] {
             assert_eq!(used_of(limit, used, allowed), words);

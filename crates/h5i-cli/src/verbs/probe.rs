@@ -2,7 +2,7 @@
 
 use std::error::Error as _;
 
-use h5i_confine::{HostFacts, PlanError, Probe};
+use h5i_confine::Probe;
 use h5i_policy::Tier;
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ pub(super) fn probe(caller: &Caller, args: &ProbeArgs) -> Result<Answer, Failure
             .hint("h5i box probe --tier process"));
         }
     }
-    let facts = HostFacts::read().map_err(|e| box_plan::plan_failure(PlanError::Facts(e)))?;
+    let facts = box_plan::host_facts()?;
     let (major, minor) = facts.kernel;
     let mut text =
         format!("host       Linux {major}.{minor}, Landlock ABI {}\n", facts.landlock_abi);

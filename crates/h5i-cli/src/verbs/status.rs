@@ -204,6 +204,7 @@ fn limits(limits: &Limits) -> String {
         shown("open files", limits.open_files.map(|v| v.to_string())),
         shown("file size", limits.file_size.map(|v| v.to_string())),
         shown("disk", limits.disk.map(|v| v.to_string())),
+        shown("keep free", limits.keep_free.map(|v| v.to_string())),
         shown("output", limits.output.map(|v| v.to_string())),
     ]
     .into_iter()

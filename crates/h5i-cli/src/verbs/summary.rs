@@ -85,7 +85,8 @@ fn outcome(finished: &Finished) -> String {
         (Stopped(stop), _) => {
             let limit = stop.limit.name();
             let used = used_of(limit, stop.used, stop.allowed);
-            format!("stopped by limits.{limit}: used {used}")
+            let of = if stop.limit == h5i_confine::Limit::KeepFree { "" } else { "used " };
+            format!("stopped by limits.{limit}: {of}{used}")
         }
         (other, _) => other.to_string(),
     }

@@ -19,7 +19,7 @@ use super::tree_writer::{TreeBytes, write_commit};
 use super::visible_tree::{HiddenPaths, visible_tree};
 use super::working_tree::{WorkingTreeError, working_tree};
 use crate::path_error::{Action, PathError};
-use crate::store::{BoxDraft, ObjectsKey, ObjectsKeyError};
+use crate::store::{BoxDraft, ObjectsKey, ObjectsKeyError, Store};
 
 /// The base of a box as objects: a bare repository of h5i's own, `objects/<key>/`, whose `objects/`
 /// the box's git directory borrows.
@@ -115,6 +115,9 @@ impl BaseObjects {
         if request.hidden.is_some() && request.history == History::Borrow {
             return Err(ObjectsError::BorrowHidden);
         }
+        if let Some(found) = Self::find(&store, host, base, request)? {
+            return Ok(found);
+        }
         let staging = Staging::begin(&store)?;
         let (tip, tree) = tip_of(&staging, host, base, request)?;
         staging.borrow_from(host)?;
@@ -152,6 +155,29 @@ impl BaseObjects {
             Err(e) if is_taken(&e) => Ok(found(Making::Found)),
             Err(e) => Err(PathError::at(Action::Rename, &path)(e).into()),
         }
+    }
+
+    /// The objects of an earlier box, where what was asked for names them: a commit with all of its
+    /// past, and nothing of it hidden.
+    fn find(
+        store: &Store,
+        host: Option<&HostRepository>,
+        base: &PinnedBase,
+        request: &ObjectsRequest<'_>,
+    ) -> Result<Option<Self>, ObjectsError> {
+        let whole = host.is_some_and(|host| host.shallow().is_empty())
+            && request.history == History::Full
+            && request.hidden.is_none();
+        let (BaseKind::Commit, Some(tip), Some(tree), true) =
+            (base.kind, base.commit, base.tree, whole)
+        else {
+            return Ok(None);
+        };
+        let key = key(tip, &Past::Reachable(Vec::new()))?;
+        let path = store.objects_path(&key);
+        let there = path.try_exists().map_err(PathError::at(Action::Inspect, &path))?;
+        let found = Self { key, path, tip, tree, making: Making::Found, borrowed: Vec::new() };
+        Ok(there.then_some(found))
     }
 
     /// The object directories that the box's git directory borrows, first the one that holds the

@@ -58,6 +58,9 @@ fn a_full_disk_is_told_with_a_way_out_and_leaves_nothing() {
     assert_eq!(codes, ["0"; 3], "{said:?}");
 }
 
+/// Nothing is kept free.
+const FULL: &str = "--set 'limits.keep_free=\"none\"'";
+
 /// A box that fills the disk, or stays below that with `megabytes`, and then each verb that looks.
 fn filling(megabytes: u32) -> String {
     format!(
@@ -65,13 +68,46 @@ fn filling(megabytes: u32) -> String {
          mount -t tmpfs -o size=12m,mode=777 tmpfs \"$XDG_STATE_HOME\"
          set +e
          fill='dd if=/dev/urandom of=/work/z bs=1M count={megabytes} 2>&1; echo said; exit 7'
-         ${{AS-}} \"$H5I\" run --json --workspace checkout -- sh -c \"$fill\"; echo $?
+         ${{AS-}} \"$H5I\" run --json --workspace checkout {FULL} -- sh -c \"$fill\"; echo $?
          name=$(${{AS-}} \"$H5I\" box ls | cut -d' ' -f1)
          ${{AS-}} \"$H5I\" box status --json $name; echo $?
          ${{AS-}} \"$H5I\" box diff --json $name; echo $?
          ${{AS-}} \"$H5I\" box export --json -o \"$HOME/out\" $name; echo $?
          ${{AS-}} \"$H5I\" run --workspace checkout -- true; echo $?"
     )
+}
+
+#[test]
+fn a_box_leaves_the_disk_what_it_is_to_keep() {
+    // 1 MiB at a time, until something ends it.
+    const FILL: &str = "while head -c 1048576 /dev/zero >> z; do :; done; exit 9";
+    let run = |kept: &str, script: &str| {
+        let stand = Stand::new();
+        let script = format!(
+            "mkdir -p \"$XDG_STATE_HOME\"
+             mount -t tmpfs -o size=64m,mode=777 tmpfs \"$XDG_STATE_HOME\"
+             set +e
+             ${{AS-}} \"$H5I\" box create a --empty --set 'limits.keep_free=\"{kept}\"'
+             ${{AS-}} \"$H5I\" box run a -- sh -c '{script}'; echo $?
+             df -m --output=avail \"$XDG_STATE_HOME\" | tail -n 1
+             ${{AS-}} \"$H5I\" box log a
+             ${{AS-}} \"$H5I\" box run a -- rm z; echo $?"
+        );
+        Said::of(mounting_shell(&stand, &script).output().unwrap())
+    };
+    let full = run("32MiB", FILL);
+    let lines: Vec<&str> = full.text().lines().collect();
+    assert_eq!((lines[0], lines.last()), ("123", Some(&"0")), "{full:?}");
+    let left: u64 = lines[1].trim().parse().unwrap();
+    assert!((16..=32).contains(&left), "{full:?}");
+    assert!(full.err.contains("stopped by limits.keep_free: "), "{full:?}");
+    assert!(full.err.contains(" free, 32 MiB to be kept"), "{full:?}");
+    assert!(full.text().contains("limits.keep_free spent: "), "{full:?}");
+    // The twins: a box that leaves so much, and a policy that keeps nothing.
+    let little = run("32MiB", "head -c 10000000 /dev/zero > z");
+    assert_eq!(little.text().lines().next(), Some("0"), "{little:?}");
+    let nothing = run("none", FILL);
+    assert_eq!(nothing.text().lines().next(), Some("9"), "{nothing:?}");
 }
 
 #[test]
@@ -121,7 +157,7 @@ fn a_session_whose_log_finds_no_room_says_that_it_broke_of_it() {
             "mkdir -p \"$XDG_STATE_HOME\"
              mount -t tmpfs -o size=3m,mode=777 tmpfs \"$XDG_STATE_HOME\"
              set +e
-             ${{AS-}} \"$H5I\" box create a --empty
+             ${{AS-}} \"$H5I\" box create a --empty {FULL}
              ${{AS-}} \"$H5I\" box run a -- sh -c \
                  'dd if=/dev/zero of=z bs=4k {size} 2> /dev/null; \
                   for n in $(seq 200); do /bin/true; done; echo through'

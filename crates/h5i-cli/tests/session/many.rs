@@ -1,6 +1,7 @@
 //! Many at once.
 
 use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::going::{Going, records, with_box};
 use crate::holder_figures::settled;
@@ -70,5 +71,26 @@ fn a_hundred_runs_leave_nothing_in_the_process_that_holds_the_session() {
     }
     let after = settled(holder.pid(), before[0]);
     assert!(after[2] <= before[2] + 512, "{before:?} {after:?}");
+    assert_eq!(holder.end().code, 7);
+}
+
+#[test]
+fn a_session_that_lasts_gives_back_the_code_of_its_beginning() {
+    let stand = with_box();
+    let mut holder = Going::waiting(&stand);
+    let resident = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", holder.pid())).unwrap();
+        let files = status.lines().find_map(|line| line.strip_prefix("RssFile:")).unwrap();
+        files.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    };
+    let before = resident();
+    let patience = Instant::now() + Duration::from_secs(20);
+    while resident() > before / 3 * 2 {
+        assert!(Instant::now() < patience, "{before} kB at first, {} kB now", resident());
+    }
+    // It goes on, for its own run and for others.
+    assert_eq!(stand.sh("a", "echo joined"), "joined");
+    holder.type_line("still there");
+    assert_eq!(holder.line(), "still there");
     assert_eq!(holder.end().code, 7);
 }

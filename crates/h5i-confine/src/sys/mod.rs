@@ -13,7 +13,7 @@ use std::path::Path;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
 pub(crate) use launch::launch;
-pub(crate) use memory::read_memory;
+pub(crate) use memory::{forget_text, read_memory};
 pub(crate) use notify::{Notification, answer, proceed, receive, still_waits, take_turns};
 pub(crate) use pidfd::{
     exit_status, parent_of, process_in, process_of, signal_foreground, signal_group, tells_of_reaps,

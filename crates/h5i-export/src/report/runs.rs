@@ -105,7 +105,10 @@ impl Run<'_> {
                 match (used, allowed) {
                     (Some(used), Some(allowed)) => {
                         let (used, allowed) = (amount(limit, *used), amount(limit, *allowed));
-                        stopped.words(format!(" ({used} of {allowed})"))
+                        stopped.words(match limit {
+                            "keep_free" => format!(" ({used} free, {allowed} to be kept)"),
+                            _ => format!(" ({used} of {allowed})"),
+                        })
                     }
                     _ => stopped,
                 }
@@ -120,7 +123,7 @@ impl Run<'_> {
 fn amount(limit: &str, value: u64) -> String {
     match limit {
         "wall" | "session" | "cpu" => span(value),
-        "memory" | "disk" | "output" | "file_size" => size(value),
+        "memory" | "disk" | "keep_free" | "output" | "file_size" => size(value),
         _ => value.to_string(),
     }
 }

@@ -105,6 +105,7 @@ pub(crate) const FIELDS: &[Field] = &[
     Field { key: "limits.open_files", read: |item| Ok(Setting::Count(|p| &mut p.limits.open_files, item.count_budget(u32::MAX)?)) },
     Field { key: "limits.file_size", read: |item| Ok(Setting::Size(|p| &mut p.limits.file_size, item.budget()?)) },
     Field { key: "limits.disk", read: |item| Ok(Setting::Size(|p| &mut p.limits.disk, item.budget()?)) },
+    Field { key: "limits.keep_free", read: |item| Ok(Setting::Size(|p| &mut p.limits.keep_free, item.budget()?)) },
     Field { key: "limits.output", read: |item| Ok(Setting::Size(|p| &mut p.limits.output, item.budget()?)) },
     Field { key: "export.max_file", read: |item| item.quantity().map(Setting::MaxFile) },
     Field { key: "export.max_total", read: |item| item.quantity().map(Setting::MaxTotal) },

@@ -53,6 +53,7 @@ limits.processes = 1024
 limits.open_files = "none"
 limits.file_size = "1GiB"
 limits.disk = "20GiB"
+limits.keep_free = "1GiB"
 limits.output = "256MiB"
 export.max_file = "5MiB"
 export.max_total = "50MiB"

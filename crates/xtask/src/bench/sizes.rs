@@ -209,6 +209,8 @@ impl Ground<'_> {
         let stdout = child.stdout.take().context("no pipe")?;
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;
+        // What a session needs that lasts, and not what its beginning needed.
+        std::thread::sleep(Duration::from_secs(2));
         let status = fs::read_to_string(format!("/proc/{}/status", child.id()))?;
         child.kill()?;
         child.wait()?;
