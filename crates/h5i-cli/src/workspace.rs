@@ -3,6 +3,7 @@
 //! The host's repository is read at create and never written. What the box receives are objects
 //! that are reachable from its base and nothing else, in a bare repository of h5i's own.
 
+mod ancestor;
 mod backend;
 mod base_objects;
 mod base_spec;

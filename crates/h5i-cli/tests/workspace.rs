@@ -110,15 +110,78 @@ fn exactly_what_is_reachable_is_in_the_pack() {
     ground.commit("other");
     ground.git(&["checkout", "--quiet", "main"]);
     let made = make(&ground, &BaseSpec::Head, History::Full);
-    let sorted = |text: String| {
-        let mut lines: Vec<String> =
-            text.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
-        lines.sort();
-        lines
-    };
-    let reachable = sorted(ground.git(&["rev-list", "--objects", "main"]));
+    assert_eq!(objects_of(&made), reachable(&ground, "main"));
+}
+
+fn sorted(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> =
+        text.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
+    lines.sort();
+    lines
+}
+
+/// Every object that the box can read.
+fn objects_of(made: &Made) -> Vec<String> {
     let all = ["cat-file", "--batch-all-objects", "--batch-check=%(objectname)"];
-    assert_eq!(sorted(made.git(&all)), reachable);
+    sorted(&made.git(&all))
+}
+
+fn reachable(ground: &Ground, from: &str) -> Vec<String> {
+    sorted(&ground.git(&["rev-list", "--objects", from]))
+}
+
+/// The packs of a box's base, by their inodes.
+fn packs(made: &Made) -> Vec<u64> {
+    let packs = fs::read_dir(made.objects.path.join("objects/pack")).unwrap();
+    let packs = packs.map(|entry| entry.unwrap().path());
+    let packs = packs.filter(|path| path.extension().is_some_and(|ending| ending == "pack"));
+    packs.map(|path| fs::metadata(path).unwrap().ino()).collect()
+}
+
+#[test]
+fn a_later_base_shares_the_packs_of_an_earlier_one_and_has_no_more_than_its_own() {
+    let ground = Ground::new();
+    let earlier = make(&ground, &BaseSpec::Head, History::Full);
+    ground.git(&["branch", "side"]);
+    for message in ["third", "fourth"] {
+        ground.write("a.txt", message.as_bytes());
+        ground.commit(message);
+    }
+    let later = make(&ground, &BaseSpec::Head, History::Full);
+    assert_eq!(packs(&later).len(), 2);
+    assert!(packs(&later).contains(&packs(&earlier)[0]));
+    assert_eq!(objects_of(&later), reachable(&ground, "main"));
+    // Who is no ancestor has objects that are not this one's.
+    ground.git(&["checkout", "--quiet", "side"]);
+    ground.write("a.txt", b"aside");
+    ground.commit("aside");
+    let side = make(&ground, &BaseSpec::Head, History::Full);
+    assert_eq!(packs(&side).len(), 2, "of the base that both have");
+    assert_eq!(objects_of(&side), reachable(&ground, "side"));
+    let first = make(&ground, &BaseSpec::Revision("main~3".into()), History::Full);
+    assert_eq!(packs(&first).len(), 1);
+    assert_eq!(objects_of(&first), reachable(&ground, "main~3"));
+    // The earlier one's objects go.
+    fs::remove_dir_all(&earlier.objects.path).unwrap();
+    later.git(&["fsck", "--full", "--strict"]);
+    side.git(&["fsck", "--full", "--strict"]);
+    // A past that is cut short is packed by itself.
+    let cut = make(&ground, &BaseSpec::Head, History::Depth(1));
+    assert_eq!((packs(&cut).len(), cut.git(&["rev-list", "--count", "HEAD"])), (1, "1".to_owned()));
+}
+
+#[test]
+fn packs_do_not_grow_in_number_without_end() {
+    let ground = Ground::new();
+    let mut made = Vec::new();
+    for number in 0..10 {
+        ground.write("a.txt", format!("{number}").as_bytes());
+        ground.commit("more");
+        made.push(make(&ground, &BaseSpec::Head, History::Full));
+    }
+    let counts: Vec<usize> = made.iter().map(|made| packs(made).len()).collect();
+    assert_eq!(counts, [1, 2, 3, 4, 5, 6, 7, 8, 1, 2]);
+    assert_eq!(objects_of(&made[9]), reachable(&ground, "main"));
 }
 
 #[test]

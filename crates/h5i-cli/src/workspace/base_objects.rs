@@ -10,6 +10,7 @@ use git2::{Oid, Repository};
 use h5i_policy::History;
 use sha2::{Digest, Sha256};
 
+use super::ancestor::ancestor;
 use super::boundary::boundary;
 use super::host_git::{HostGit, PackError};
 use super::host_repository::{HostRepository, Partial};
@@ -24,8 +25,8 @@ use crate::store::{BoxDraft, ObjectsKey, ObjectsKeyError, Store};
 /// The base of a box as objects: a bare repository of h5i's own, `objects/<key>/`, whose `objects/`
 /// the box's git directory borrows.
 ///
-/// It holds one pack of exactly what is reachable from its `HEAD` (with [`History::Borrow`] none;
-/// it then names the host's objects as alternates). It is complete when it is there, and never
+/// It holds packs of exactly what is reachable from its `HEAD` (with [`History::Borrow`] none; it
+/// then names the host's objects as alternates). Packs of an ancestor are files that both have. It is complete when it is there, and never
 /// written again: boxes of the same base share it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -136,7 +137,11 @@ impl BaseObjects {
         if !borrowed_dirs.is_empty() {
             staging.borrow_all(&borrowed_dirs)?;
         }
-        let packed = staging.finish(tip, &past, git);
+        let ancestor = match &past {
+            Past::Reachable(ends) if ends.is_empty() => ancestor(&store, &staging.open()?, tip)?,
+            _ => None,
+        };
+        let packed = staging.finish((tip, &past), ancestor.as_ref(), git);
         packed.map_err(|e| match e {
             ObjectsError::Pack(e @ PackError::Failed { .. })
                 if host.is_some_and(|host| host.partial() == Partial::Promised) =>

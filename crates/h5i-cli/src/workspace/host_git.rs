@@ -67,9 +67,15 @@ impl HostGit {
             .ok_or(PackError::NoGit)
     }
 
-    /// Writes one pack with all that is reachable from `tip` in the bare repository `git_dir` and
-    /// its alternates into `git_dir/objects/pack`. It holds `owner` as long as it lives.
-    pub(super) fn pack(&self, git_dir: &Path, tip: Oid, owner: &File) -> Result<(), PackError> {
+    /// Writes one pack with all that is reachable from `tip`, and not from `known`, in the bare
+    /// repository `git_dir` and its alternates into `git_dir/objects/pack`. It holds `owner` as long
+    /// as it lives.
+    pub(super) fn pack(
+        &self,
+        git_dir: &Path,
+        (tip, known): (Oid, Option<Oid>),
+        owner: &File,
+    ) -> Result<(), PackError> {
         let spawn = |source| PackError::Spawn { program: self.program.clone(), source };
         #[expect(
             clippy::disallowed_methods,
@@ -97,7 +103,10 @@ impl HostGit {
         let stderr = child.stderr.take();
         let said = thread::spawn(move || last_bytes(stderr));
         let fed = match stdin {
-            Some(mut stdin) => writeln!(stdin, "{tip}"),
+            Some(mut stdin) => {
+                let known = known.map_or_else(String::new, |known| format!("^{known}\n"));
+                write!(stdin, "{tip}\n{known}")
+            }
             None => Ok(()),
         };
         let status = child.wait().map_err(spawn)?;

@@ -10,6 +10,7 @@ use git2::{Oid, Repository};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
+use super::ancestor::Ancestor;
 use super::base_objects::ObjectsError;
 use super::host_git::HostGit;
 use super::host_repository::HostRepository;
@@ -84,8 +85,14 @@ impl Staging {
         Repository::open_bare(&self.dir)
     }
 
-    /// Packs what is reachable and leaves nothing else.
-    pub(super) fn finish(&self, tip: Oid, past: &Past, git: &HostGit) -> Result<(), ObjectsError> {
+    /// Packs what is reachable and leaves nothing else. What an ancestor's objects have of it is
+    /// shared with them, and not packed again.
+    pub(super) fn finish(
+        &self,
+        (tip, past): (Oid, &Past),
+        ancestor: Option<&Ancestor>,
+        git: &HostGit,
+    ) -> Result<(), ObjectsError> {
         for transient in
             ["index", "shallow", "info/exclude", "info/attributes", "info/sparse-checkout"]
         {
@@ -98,7 +105,8 @@ impl Staging {
                 let lines: String = ends.iter().map(|end| format!("{end}\n")).collect();
                 self.write("shallow", lines.as_bytes())?;
             }
-            if let Err(e) = git.pack(&self.dir, tip, &self.owner) {
+            let known = ancestor.filter(|known| self.share(&known.packs)).map(|known| known.tip);
+            if let Err(e) = git.pack(&self.dir, (tip, known), &self.owner) {
                 self.check_room()?;
                 return Err(ObjectsError::Pack(e));
             }
@@ -108,6 +116,22 @@ impl Staging {
         self.remove(OBJECTS_OWNER)?;
         publish(&self.dir.join("objects"))?;
         Ok(())
+    }
+
+    /// Gives the packs of a directory, which nobody writes to again, a second name here. Where that
+    /// does not work nothing is shared.
+    fn share(&self, packs: &Path) -> bool {
+        let Ok(found) = crate::store::names(packs) else { return false };
+        let own = self.dir.join("objects/pack");
+        let linked =
+            found.iter().all(|name| fs::hard_link(packs.join(name), own.join(name)).is_ok());
+        if !linked {
+            for name in &found {
+                // One that is not there was not linked.
+                fs::remove_file(own.join(name)).ok();
+            }
+        }
+        linked
     }
 
     /// Fails if the file system has no room: `git` says why it failed in words only, so the same is

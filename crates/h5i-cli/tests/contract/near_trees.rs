@@ -61,6 +61,7 @@ fn files_below(dir: &Path) -> usize {
 
 /// Everything that is seen of a tree.
 const SEEN: &str = "git status --porcelain; git diff-files --name-only; git ls-files -s; \
+                    git diff-index --cached --name-only HEAD; git write-tree; \
                     find . -path ./.git -prune -o -printf '%P %y %#m %l\\n' | sort; \
                     find . -path ./.git -prune -o -type f -exec cksum {} + | sort";
 
