@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Descriptors, threads and memory (KiB) of a process once the threads of conversations that are
+/// Descriptors, threads and memory of its own (KiB, without what files have) of a process once the threads of conversations that are
 /// over have ended and no more than so many descriptors are open: those of processes that have just
 /// ended are closed when that is heard. The thread that brings the log to the disk comes after a
 /// second and is not counted.
@@ -21,7 +21,7 @@ pub(crate) fn settled(pid: u32, descriptors: u64) -> [u64; 3] {
 
 fn figures(pid: u32) -> [u64; 3] {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let memory = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let memory = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     let memory = memory.trim().trim_end_matches(" kB").parse().unwrap();
     let entries = |what: &str| fs::read_dir(format!("/proc/{pid}/{what}")).unwrap();
     let threads = entries("task").filter(|task| {
