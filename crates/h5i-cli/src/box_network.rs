@@ -36,7 +36,8 @@ impl Doors {
         Ok(Some(Self(slots.into())))
     }
 
-    /// Waits for the box, and starts its network. Nothing of the box runs before that.
+    /// Starts the box's network while the rest of the box is built, and waits for that. Nothing of
+    /// the box runs before both stand.
     ///
     /// # Errors
     /// Why the box could not be made, or which step of its network failed.
@@ -46,12 +47,13 @@ impl Doors {
         policy: &ResolvedPolicy,
         sink: Arc<dyn EventSink>,
     ) -> Result<Network, Failure> {
-        session.handle().wait_ready().map_err(|e| spawn_failure(&SpawnError::Session(e)))?;
         let sockets: Vec<OwnedFd> =
             self.0.into_iter().filter_map(|slot| session.take_socket(slot)).collect();
-        let resolver = Arc::new(HostResolver);
-        Network::start(sockets, &served(policy), Budgets::from(&policy.net.budget), resolver, sink)
-            .map_err(|error| start_failure(&error))
+        let (budgets, resolver) = (Budgets::from(&policy.net.budget), Arc::new(HostResolver));
+        let network = Network::start(sockets, &served(policy), budgets, resolver, sink);
+        // Of a box that could not be made there may be no sockets either: its own failure comes first.
+        session.handle().wait_ready().map_err(|e| spawn_failure(&SpawnError::Session(e)))?;
+        network.map_err(|error| start_failure(&error))
     }
 }
 

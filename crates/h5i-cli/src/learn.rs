@@ -13,9 +13,17 @@ use crate::receipt_log::records;
 use crate::second_look::second_look;
 use crate::store::StoredBox;
 
+mod started;
+
+use started::Started;
+
 /// Questions for the addresses of a name, by the numbers of their records: A, AAAA, HTTPS, and 0
 /// where several were counted together.
 const FOR_ADDRESSES: [u16; 4] = [0, 1, 28, 65];
+
+/// Programs that are kept of one rule, and those of them that a line names.
+const ASKERS: usize = 16;
+const NAMED: usize = 3;
 
 /// The rules that a box would have needed beside its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +35,9 @@ pub(crate) struct Learned {
     /// Rules by a name that was only spoken on a flow, whose address was never asked for: where that
     /// flow went.
     pub(crate) spoken: BTreeMap<NetRule, String>,
+    /// The programs that asked for what a rule allows, as far as is known, by the names that they were
+    /// started by. The names are the box's.
+    pub(crate) askers: BTreeMap<NetRule, BTreeSet<String>>,
 }
 
 /// Learns from the records of a box.
@@ -51,6 +62,7 @@ struct Lesson {
     asked: BTreeSet<String>,
     /// Flows without an end so far.
     flows: BTreeMap<u64, Flow>,
+    started: Started,
 }
 
 /// A flow that was let out.
@@ -62,6 +74,7 @@ struct Flow {
     names: Vec<String>,
     /// Whether a rule allowed it.
     listed: bool,
+    by: Option<String>,
 }
 
 impl Lesson {
@@ -72,29 +85,37 @@ impl Lesson {
                 let new = addresses.iter().map(|address| (address.clone(), name.clone()));
                 self.names.extend(new);
             }
-            Event::RefusedName { name: Some(name), record, .. } => {
+            Event::ExecAttempt { pid, path, argv, .. } => self.started.asks(*pid, path, argv),
+            Event::ProcessEnd { pid, .. } => self.started.ends(*pid),
+            Event::RefusedName { name: Some(name), record, pid, program, .. } => {
                 let text = name.to_string();
                 self.asked.insert(text.to_ascii_lowercase());
+                let by = self.started.name(*pid, program.as_ref());
                 match FOR_ADDRESSES.contains(record) {
                     // A name is asked for without a port.
-                    true => drop(self.need(&text, None, "tcp")),
+                    true => drop(self.need(&text, None, "tcp", by)),
                     false => {
                         let why = "no rule is for records but addresses";
                         self.learned.beyond.insert(format!("{text} (record {record}): {why}"));
                     }
                 }
             }
-            Event::RefusedAddress { protocol, address: Some(address), port, .. } => match port {
-                Some(port) => self.need_at(&address.clone(), *port, &protocol.clone()),
-                None => {
+            Event::RefusedAddress {
+                protocol, address: Some(address), port, pid, program, ..
+            } => {
+                if let Some(port) = port {
+                    let by = self.started.name(*pid, program.as_ref());
+                    self.need_at(address, *port, protocol, by);
+                } else {
                     let why = "no rule is for protocols but TCP and UDP";
                     self.learned.beyond.insert(format!("{address} {protocol}: {why}"));
                 }
-            },
-            Event::FlowStart { flow, protocol, address, port, names, rules, .. } => {
+            }
+            Event::FlowStart { flow, protocol, address, port, names, rules, pid, program } => {
+                let by = self.started.name(*pid, program.as_ref());
                 let (address, protocol) = (address.clone(), protocol.clone());
                 let (names, listed) = (names.clone(), !rules.is_empty());
-                let started = Flow { address, port: *port, protocol, names, listed };
+                let started = Flow { address, port: *port, protocol, names, listed, by };
                 // One of that number which has no end was cut off with its session.
                 if let Some(cut_off) = self.flows.insert(*flow, started) {
                     self.flow(&cut_off, None);
@@ -122,35 +143,45 @@ impl Lesson {
     fn flow(&mut self, flow: &Flow, named: Option<&String>) {
         match named.or_else(|| flow.names.first()) {
             Some(name) if !flow.listed || !flow.names.contains(name) => {
-                let rule = self.need(name, Some(flow.port), &flow.protocol);
+                let rule = self.need(name, Some(flow.port), &flow.protocol, flow.by.clone());
                 if let Some(rule) = rule.filter(|_| !flow.names.contains(name)) {
                     let place = flow.names.first().unwrap_or(&flow.address);
                     let place = format!("{place}:{}", flow.port);
                     self.learned.spoken.entry(rule).or_insert(place);
                 }
             }
-            None if !flow.listed => self.need_at(&flow.address, flow.port, &flow.protocol),
+            None if !flow.listed => {
+                self.need_at(&flow.address, flow.port, &flow.protocol, flow.by.clone());
+            }
             _ => {}
         }
     }
 
-    fn need_at(&mut self, address: &str, port: u16, protocol: &str) {
+    fn need_at(&mut self, address: &str, port: u16, protocol: &str, by: Option<String>) {
         let place = match self.names.get(address) {
             Some(name) => name.clone(),
             None if address == HOST_V4.to_string() => "host".to_owned(),
             None if address.contains(':') => format!("[{address}]"),
             None => address.to_owned(),
         };
-        drop(self.need(&place, Some(port), protocol));
+        drop(self.need(&place, Some(port), protocol, by));
     }
 
-    fn need(&mut self, place: &str, port: Option<u16>, protocol: &str) -> Option<NetRule> {
+    fn need(
+        &mut self,
+        place: &str,
+        port: Option<u16>,
+        protocol: &str,
+        by: Option<String>,
+    ) -> Option<NetRule> {
         let port = port.map_or_else(String::new, |port| format!(":{port}"));
         let protocol = if protocol == "udp" { "/udp" } else { "" };
         let text = format!("{place}{port}{protocol}");
         match NetRule::new(&text) {
             Ok(rule) => {
                 self.learned.rules.insert(rule.clone());
+                let askers = self.learned.askers.entry(rule.clone()).or_default();
+                askers.extend(by.filter(|_| askers.len() < ASKERS));
                 Some(rule)
             }
             Err(error) => {
@@ -165,14 +196,15 @@ impl Lesson {
         for going in std::mem::take(&mut self.flows).into_values() {
             self.flow(&going, None);
         }
-        let Learned { mut rules, beyond, mut spoken } = self.learned;
+        let Learned { mut rules, beyond, mut spoken, mut askers } = self.learned;
         rules.retain(|rule| !net.allow.iter().any(|own| own.covers(rule)));
         let asked = |rule: &NetRule| match rule.target() {
             NetTarget::Name(name) => self.asked.contains(name.as_str()),
             _ => true,
         };
         spoken.retain(|rule, _| rules.contains(rule) && !asked(rule));
-        Learned { rules, beyond, spoken }
+        askers.retain(|rule, by| rules.contains(rule) && !by.is_empty());
+        Learned { rules, beyond, spoken, askers }
     }
 }
 
@@ -220,15 +252,32 @@ impl Learned {
         let rules: Vec<String> = self.rules.iter().map(ToString::to_string).collect();
         let toml = (!self.is_empty()).then(|| self.toml(profile));
         let remarks = remarks_data(&self.remarks());
-        json!({ "rules": rules, "beyond": self.beyond, "remarks": remarks, "toml": toml })
+        let askers: BTreeMap<String, &BTreeSet<String>> =
+            self.askers.iter().map(|(rule, by)| (rule.to_string(), by)).collect();
+        json!({
+            "rules": rules,
+            "beyond": self.beyond,
+            "remarks": remarks,
+            "askers": askers,
+            "toml": toml,
+        })
     }
 
-    /// The rules as a part of a policy document.
+    /// The rules as a part of a policy document, each with who asked for what it allows.
     pub(crate) fn toml(&self, profile: &str) -> String {
         let mut text = format!("[profile.{profile}.net]\nmode = \"allow\"\nallow = [\n");
         for rule in &self.rules {
             // Writing to a String can't fail.
-            writeln!(text, "  \"{rule}\",").ok();
+            write!(text, "  \"{rule}\",").ok();
+            if let Some(by) = self.askers.get(rule) {
+                let named: Vec<&str> = by.iter().take(NAMED).map(String::as_str).collect();
+                let more = match by.len().saturating_sub(NAMED) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                write!(text, " # asked by {}{more}", named.join(", ")).ok();
+            }
+            text.push('\n');
         }
         text.push_str("]\n");
         text

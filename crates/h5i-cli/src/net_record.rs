@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 const TOLD: usize = 1024;
 /// Addresses whose names are remembered, for the words of a refusal.
 const NAMED: usize = 1024;
+/// Programs that are told with a kind of refusal.
+const PROGRAMS: usize = 16;
 
 /// What a run did on the network, as far as it is told at its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +76,9 @@ pub struct NetRefused {
     pub reason: String,
     /// The rule that would have allowed it, where one would.
     pub allowed_by: Option<String>,
+    /// The executables that tried, as far as is known: of names and connections those that were the
+    /// first to.
+    pub programs: Vec<ByteText>,
 }
 
 /// What was refused.
@@ -172,7 +177,8 @@ impl NetRecord {
                     Some(to) => self.rule(to.ip(), to.port(), protocol_name(protocol)),
                     None => "the relay".to_owned(),
                 };
-                self.refuse(run, RefusedKind::Flow, (what, 1), (&reason.to_string(), None));
+                let kind = RefusedKind::Flow;
+                self.refuse(run, kind, (what, 1), (&reason.to_string(), None), program.as_ref());
                 let event = Event::RefusedFlow {
                     protocol: protocol_name(protocol).to_owned(),
                     address: destination.map(|to| to.ip().to_string()),
@@ -185,7 +191,7 @@ impl NetRecord {
                 };
                 return Some((run, event));
             }
-            net::Event::RefusedAddress { address, protocol, count } => {
+            net::Event::RefusedAddress { address, protocol, count, .. } => {
                 let (word, port) = refused_protocol(protocol);
                 let (what, rule) = match port {
                     Some(port) => {
@@ -194,27 +200,32 @@ impl NetRecord {
                     }
                     None => (format!("{address} {word}"), None),
                 };
-                self.refuse_unlisted(alone, RefusedKind::Connection, (what, count), rule);
+                let kind = RefusedKind::Connection;
+                self.refuse_unlisted(run, kind, (what, count), rule, program.as_ref());
                 let address = Some(address.to_string());
-                Event::RefusedAddress { protocol: word, address, port, count }
+                let event =
+                    Event::RefusedAddress { protocol: word, address, port, count, pid, program };
+                return Some((run, event));
             }
             net::Event::MoreRefusedAddresses { protocol, count } => {
                 let (protocol, _) = refused_protocol(protocol);
                 let what = format!("others {protocol}");
-                self.refuse_unlisted(alone, RefusedKind::Connection, (what, count), None);
-                Event::RefusedAddress { protocol, address: None, port: None, count }
+                self.refuse_unlisted(alone, RefusedKind::Connection, (what, count), None, None);
+                let (address, port) = (None, None);
+                Event::RefusedAddress { protocol, address, port, count, pid, program }
             }
-            net::Event::RefusedName { name, record, count } => {
+            net::Event::RefusedName { name, record, count, .. } => {
                 let told = (name.clone(), count);
                 // In full: a rule without a port means 443, and `host` has none without one.
                 let rule = NetRule::new(&name).ok().map(|rule| rule.to_string());
-                self.refuse_unlisted(alone, RefusedKind::Name, told, rule);
-                Event::RefusedName { name: Some(ByteText::new(name)), record, count }
+                self.refuse_unlisted(run, RefusedKind::Name, told, rule, program.as_ref());
+                let name = Some(ByteText::new(name));
+                return Some((run, Event::RefusedName { name, record, count, pid, program }));
             }
             net::Event::MoreRefusedNames { count } => {
                 let told = ("others".to_owned(), count);
-                self.refuse_unlisted(alone, RefusedKind::Name, told, None);
-                Event::RefusedName { name: None, record: 0, count }
+                self.refuse_unlisted(alone, RefusedKind::Name, told, None, None);
+                Event::RefusedName { name: None, record: 0, count, pid, program }
             }
             net::Event::Resolved { name, pinned, withheld } => {
                 for address in &pinned {
@@ -297,7 +308,9 @@ impl NetRecord {
         // That of a run which has been told is on record only.
         let deeds = run.and_then(|run| self.runs.get_mut(&run));
         let told = deeds.and_then(|deeds| deeds.flows.iter_mut().find(|f| f.flow == ended.flow));
+        let mut program = None;
         if let Some(told) = told {
+            program.clone_from(&told.program);
             told.named.clone_from(&named);
             (told.sent, told.received) = (ended.sent, ended.received);
             told.duration_ms = duration_ms;
@@ -307,7 +320,7 @@ impl NetRecord {
         if let Some(reason) = &reason {
             let port = ended.destination.port();
             let what = self.rule(ended.destination.ip(), port, protocol_name(ended.protocol));
-            self.refuse(run, RefusedKind::Flow, (what, 1), (reason, None));
+            self.refuse(run, RefusedKind::Flow, (what, 1), (reason, None), program.as_ref());
         }
         let (flow, sent, received) = (ended.flow, ended.sent, ended.received);
         let event = Event::FlowEnd {
@@ -345,14 +358,15 @@ impl NetRecord {
         kind: RefusedKind,
         told: (String, u64),
         rule: Option<String>,
+        program: Option<&ByteText>,
     ) {
         // In an open network rules have no meaning.
         match self.mode {
             NetMode::Open if told.0.ends_with("/udp") || told.0.contains(' ') => {
-                self.refuse(run, kind, told, (NOT_TCP, None));
+                self.refuse(run, kind, told, (NOT_TCP, None), program);
             }
-            NetMode::Open => self.refuse(run, kind, told, (NOT_PUBLIC, None)),
-            _ => self.refuse(run, kind, told, (NOT_LISTED, rule)),
+            NetMode::Open => self.refuse(run, kind, told, (NOT_PUBLIC, None), program),
+            _ => self.refuse(run, kind, told, (NOT_LISTED, rule), program),
         }
     }
 
@@ -362,6 +376,7 @@ impl NetRecord {
         kind: RefusedKind,
         (what, count): (String, u64),
         (reason, allowed_by): (&str, Option<String>),
+        program: Option<&ByteText>,
     ) {
         let Some(run) = run else { return };
         let deeds = self.runs.entry(run).or_default();
@@ -370,10 +385,16 @@ impl NetRecord {
             told.kind == kind && told.what == what && told.reason == reason
         };
         match deeds.refused.iter_mut().find(same) {
-            Some(told) => told.count += count,
+            Some(told) => {
+                told.count += count;
+                let new = program.filter(|program| !told.programs.contains(program));
+                let room = PROGRAMS.saturating_sub(told.programs.len());
+                told.programs.extend(new.cloned().into_iter().take(room));
+            }
             None if room => {
-                let reason = reason.to_owned();
-                deeds.refused.push(NetRefused { kind, what, count, reason, allowed_by });
+                let (reason, programs) =
+                    (reason.to_owned(), program.cloned().into_iter().collect());
+                deeds.refused.push(NetRefused { kind, what, count, reason, allowed_by, programs });
             }
             None => deeds.more += 1,
         }

@@ -2,6 +2,7 @@
 
 mod granted;
 mod hidden;
+mod looking;
 mod planted;
 mod recorder;
 mod said;

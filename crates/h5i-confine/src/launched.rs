@@ -182,16 +182,14 @@ impl Watcher {
         let watch = move || {
             // Nobody tells when the box is not wanted after all.
             let Ok((shared, also, cgroup)) = told.recv() else { return };
-            let ready = handshake(&shared.control, &steps).and_then(|mut handed| {
+            let ready = handshake(&shared, &steps).and_then(|mut handed| {
                 let listener = handed.remove(&TAG_LISTENER);
-                let sockets = handed.split_off(&TAG_SOCKETS);
                 let scratch = handed.into_values().collect();
-                Ok((listener, sockets, Budgets::new(&runs, scratch, cgroup)?))
+                Ok((listener, Budgets::new(&runs, scratch, cgroup)?))
             });
             match ready {
-                Ok((listener, sockets, budgets)) => {
-                    let named = |(tag, fd)| (tag - TAG_SOCKETS, fd);
-                    shared.is_ready(sockets.into_iter().map(named).collect());
+                Ok((listener, budgets)) => {
+                    shared.is_ready();
                     watch::run(&shared, listener, also, budgets);
                 }
                 Err(error) => {
@@ -310,17 +308,24 @@ fn take_hold(path: &Path, attributes: [u64; 4]) -> Result<OwnedFd, StartError> {
     Ok(tree)
 }
 
-/// Waits until every step is done; yields the descriptors that were handed out.
-fn handshake(control: &OwnedFd, steps: &[Step]) -> Result<BTreeMap<u32, OwnedFd>, StartError> {
-    let mut handed = BTreeMap::new();
+/// Waits until every step is done; yields the descriptors that were handed out, but for the sockets
+/// that the plan asked for, which are told of as soon as all are there.
+fn handshake(shared: &Shared, steps: &[Step]) -> Result<BTreeMap<u32, OwnedFd>, StartError> {
+    let sockets = steps.iter().filter(|step| matches!(step, Step::Socket { .. })).count();
+    let (mut handed, mut asked) = (BTreeMap::new(), BTreeMap::new());
     loop {
-        let message = control::receive(control)
+        let message = control::receive(&shared.control)
             .map_err(|source| StartError::Prepare { what: "hear from the stage", source })?;
         match message {
             Some((Message { kind: MSG_READY, .. }, _)) => return Ok(handed),
             Some((Message { kind: MSG_DESCRIPTOR, code, .. }, mut fds)) => {
-                if let Some(fd) = fds.pop() {
-                    handed.insert(code, fd);
+                match (fds.pop(), code.checked_sub(TAG_SOCKETS)) {
+                    (Some(fd), Some(tag)) => drop(asked.insert(tag, fd)),
+                    (Some(fd), None) => drop(handed.insert(code, fd)),
+                    (None, _) => {}
+                }
+                if sockets > 0 && asked.len() == sockets {
+                    shared.has_sockets(std::mem::take(&mut asked));
                 }
             }
             Some((Message { kind: MSG_FAILED, code, value, .. }, _)) => {

@@ -212,16 +212,25 @@ impl Plan {
     }
 
     /// Asks for a socket made inside the box's network namespace before any program of the box
-    /// runs; after the start [`Session::take_socket`] yields it. The arguments are `socket(2)`'s.
+    /// runs; [`Session::take_socket`] yields it. The arguments are `socket(2)`'s.
+    ///
+    /// The box enters its network before all else then, and sockets are the first that it has: who
+    /// asked for them can use them while the rest of the box is built.
     pub fn request_socket(&mut self, domain: i32, kind: i32, protocol: i32) -> SocketSlot {
         let tag = self.sockets;
         self.sockets += 1;
-        let place = self
-            .steps
-            .iter()
-            .position(|step| matches!(step, Step::DropCapabilities { .. }))
-            .unwrap_or(self.steps.len());
-        Arc::make_mut(&mut self.steps).insert(place, Step::Socket { domain, kind, protocol, tag });
+        let steps = Arc::make_mut(&mut self.steps);
+        let at = |steps: &[Step], wanted: fn(&Step) -> bool| steps.iter().rposition(wanted);
+        let enter = at(steps, |step| matches!(step, Step::EnterNetwork));
+        let init = at(steps, |step| matches!(step, Step::BecomeInit { .. }));
+        if let (0, Some(enter), Some(init)) = (tag, enter, init) {
+            steps[init + 1..=enter].rotate_right(1);
+        }
+        let place = at(steps, |step| matches!(step, Step::EnterNetwork | Step::Socket { .. }))
+            .map(|last| last + 1)
+            .or_else(|| at(steps, |step| matches!(step, Step::DropCapabilities { .. })))
+            .unwrap_or(steps.len());
+        steps.insert(place, Step::Socket { domain, kind, protocol, tag });
         SocketSlot(tag)
     }
 

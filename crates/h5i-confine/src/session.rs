@@ -54,8 +54,8 @@ pub(crate) enum Progress {
     /// It takes the steps.
     #[default]
     AtWork,
-    /// It took them all; the sockets that it made, until they are taken.
-    Ready(BTreeMap<u32, OwnedFd>),
+    /// It took them all.
+    Ready,
     /// One failed; why, until it is told.
     Failed(Option<StartError>),
 }
@@ -64,6 +64,8 @@ pub(crate) enum Progress {
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) progress: Progress,
+    /// The sockets that the plan asked for, from when all are made until they are taken.
+    pub(crate) asked: BTreeMap<u32, OwnedFd>,
     pub(crate) runs: BTreeMap<u64, RunState>,
     pub(crate) last_run: u64,
     /// Keepers of runs of which something is left, also of those that have ended.
@@ -162,9 +164,15 @@ impl Shared {
         rustix::io::write(&self.wake, &1u64.to_ne_bytes()).ok();
     }
 
+    /// The sockets that the plan asked for are made.
+    pub(crate) fn has_sockets(&self, asked: BTreeMap<u32, OwnedFd>) {
+        self.state().asked = asked;
+        self.changed.notify_all();
+    }
+
     /// The stage took every step.
-    pub(crate) fn is_ready(&self, sockets: BTreeMap<u32, OwnedFd>) {
-        self.state().progress = Progress::Ready(sockets);
+    pub(crate) fn is_ready(&self) {
+        self.state().progress = Progress::Ready;
         self.changed.notify_all();
     }
 
@@ -182,7 +190,7 @@ impl Shared {
         let mut state = self.state();
         loop {
             match &mut state.progress {
-                Progress::Ready(_) => return Ok(()),
+                Progress::Ready => return Ok(()),
                 Progress::Failed(error) => {
                     return Err(error.take().unwrap_or(StartError::StageDied));
                 }
@@ -235,14 +243,16 @@ impl Session {
     }
 
     /// Yields a socket that [`Plan::request_socket`] asked for, once; `None` as well where the box
-    /// could not be made.
+    /// could not be made. It is there before the box is: [`SessionHandle::wait_ready`] says when, and
+    /// whether, that is made.
     pub fn take_socket(&mut self, slot: SocketSlot) -> Option<OwnedFd> {
         let mut state = self.shared.state();
         loop {
-            match &mut state.progress {
-                Progress::Ready(sockets) => return sockets.remove(&slot.0),
-                Progress::Failed(_) => return None,
-                Progress::AtWork => {}
+            if let Some(socket) = state.asked.remove(&slot.0) {
+                return Some(socket);
+            }
+            if !matches!(state.progress, Progress::AtWork) {
+                return None;
             }
             state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }

@@ -77,7 +77,9 @@ fn may_be_missing(place: &str, kind: &str, name: &str) -> bool {
         "base" => place.is_empty(),
         "named" | "errno" if kind == "flow-end" => true,
         "reason" => kind == "flow-end",
-        "pid" | "program" if matches!(kind, "flow-start" | "refused-flow") => true,
+        "pid" | "program" if kind.starts_with("refused-") || kind == "flow-start" => {
+            kind != "refused-call"
+        }
         "address" | "port" => matches!(kind, "refused-flow" | "refused-address"),
         "name" => kind == "refused-name",
         "pid" | "program" if matches!(kind, "grant-use" | "grant-refused") => true,

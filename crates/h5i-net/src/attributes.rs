@@ -1,11 +1,13 @@
 //! Netlink attributes, nested to any depth.
 
-use netlink_packet_core::{DefaultNla, Emitable, NLA_F_NESTED, NlaBuffer, NlasIterator};
+use netlink_packet_core::{NLA_F_NESTED, NlaBuffer, NlasIterator};
 
 /// A list of attributes in the kernel's encoding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Attributes(Vec<u8>);
 
+/// Length of an attribute's own header.
+const HEADER: usize = 4;
 /// Type of the elements of a list (`NFTA_LIST_ELEM`).
 const ELEMENT: u16 = 1;
 
@@ -15,10 +17,12 @@ impl Attributes {
     }
 
     pub(crate) fn bytes(mut self, kind: u16, value: &[u8]) -> Self {
-        let attribute = DefaultNla::new(kind, value.to_vec());
-        let start = self.0.len();
-        self.0.resize(start + attribute.buffer_len(), 0);
-        attribute.emit(&mut self.0[start..]);
+        // By hand: a gate has thousands of them, and the library's type owns a copy of its value.
+        let length = u16::try_from(HEADER + value.len()).unwrap_or(u16::MAX);
+        self.0.extend_from_slice(&length.to_ne_bytes());
+        self.0.extend_from_slice(&kind.to_ne_bytes());
+        self.0.extend_from_slice(value);
+        self.0.resize(self.0.len().next_multiple_of(4), 0);
         self
     }
 

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
-use h5i_policy::NetPolicy;
+use h5i_policy::{NetPolicy, Protocol};
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -15,7 +16,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use crate::datagrams::Datagrams;
 use crate::divert::Diversion;
 use crate::event::{Event, EventSink, Refusal, RefusedProtocol, SinkClosed};
-use crate::gate::{Notice, Notices};
+use crate::gate::{Announced, Notice, Notices};
 use crate::relay::Relay;
 use crate::resolver::Resolver;
 use crate::sys;
@@ -216,25 +217,43 @@ impl Engine {
         Ok(self.table.step(now))
     }
 
-    /// A destination is told of when the first packet to it is refused.
+    /// A destination is told of when the first packet to it is refused; one that waits is refused
+    /// after that.
     fn notices(&mut self) -> Result<(), SinkClosed> {
         // An error is met again at the next notice; the counts are in the gate.
-        for notice in self.notices.receive().unwrap_or_default() {
-            let count = self.told.entry(notice).or_insert(0);
-            if *count > 0 {
-                continue;
-            }
-            *count = 1;
-            let Notice { address, protocol, port } = notice;
-            let protocol = RefusedProtocol::new(protocol, port);
-            self.sink.event(Event::RefusedAddress { address, protocol, count: 1 })?;
+        for announced in self.notices.receive().unwrap_or_default() {
+            self.announced(&announced)?;
+            self.notices.let_go(&announced);
         }
         Ok(())
+    }
+
+    fn announced(&mut self, announced: &Announced) -> Result<(), SinkClosed> {
+        let notice = announced.notice;
+        let count = self.told.entry(notice).or_insert(0);
+        if *count > 0 {
+            return Ok(());
+        }
+        *count = 1;
+        let Notice { address, port, .. } = notice;
+        let protocol = RefusedProtocol::new(notice.protocol, port);
+        let carrier = match protocol {
+            RefusedProtocol::Tcp(_) => Some(Protocol::Tcp),
+            RefusedProtocol::Udp(_) => Some(Protocol::Udp),
+            _ => None,
+        };
+        let socket = carrier.zip(announced.from).and_then(|(carrier, from)| {
+            self.table.socket(carrier, from, SocketAddr::new(address, port))
+        });
+        self.sink.event(Event::RefusedAddress { address, protocol, count: 1, socket })
     }
 
     /// Tells what was counted since it was last told.
     fn report(&mut self) -> Result<(), SinkClosed> {
         self.notices()?;
+        if self.notices.is_silent() {
+            return self.resolver.report();
+        }
         for denied in self.table.denied().unwrap_or_default() {
             let (address, port) = (denied.address, denied.port);
             let notice = Notice { address, protocol: denied.protocol, port };
@@ -246,7 +265,7 @@ impl Engine {
                 self.sink.event(if address.is_unspecified() {
                     Event::MoreRefusedAddresses { protocol, count }
                 } else {
-                    Event::RefusedAddress { address, protocol, count }
+                    Event::RefusedAddress { address, protocol, count, socket: None }
                 })?;
             }
         }

@@ -48,6 +48,10 @@ pub enum Event {
         protocol: RefusedProtocol,
         /// How many packets; a program that tries again is counted again.
         count: u64,
+        /// Of the first packet, as in [`Event::FlowOpened`]: of TCP always where the kernel can hold
+        /// it back (`nfnetlink_queue`), of UDP where the socket is still there; of other protocols,
+        /// and of what is only counted, never.
+        socket: Option<u64>,
     },
     /// More destinations were refused than are kept apart: packets to the others, by protocol
     /// (port 0).
@@ -66,6 +70,9 @@ pub enum Event {
         record: u16,
         /// How often.
         count: u64,
+        /// Of the first time, as in [`Event::FlowOpened`]: the socket that asked, which waits for
+        /// its answer. Of what is only counted, none.
+        socket: Option<u64>,
     },
     /// More kinds of names were refused than are kept apart; how often in all, of those.
     MoreRefusedNames {

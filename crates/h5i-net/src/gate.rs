@@ -5,6 +5,10 @@
 //! interface), so does what the sets `allow` and `range` hold. The rest is noted in `denied`,
 //! announced once to the supervisor, and refused at once. Chain `lead` then leads what passed to
 //! the relay's listeners.
+//!
+//! The first TCP packet to a destination waits until it is on record, so that the socket that sent
+//! it is still there to be found; then it comes again with a mark, and is refused. That of UDP can't
+//! wait: only a packet that is refused within the call has the call fail.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -24,7 +28,7 @@ mod notices;
 
 use expression::{ACCEPT, Family, Reject};
 pub(crate) use key::{Range, protocol_number};
-pub(crate) use notices::{Notice, Notices};
+pub(crate) use notices::{Announced, Notice, Notices};
 
 const TABLE: &str = "h5i";
 /// `NFPROTO_INET`: one table for IPv4 and IPv6.
@@ -49,6 +53,13 @@ const MORE_KEPT: u32 = 256;
 const ANNOUNCED: u64 = 200;
 /// Group of the announcements.
 const GROUP: u16 = 53;
+/// The mark of a packet that has waited and is refused now.
+const REFUSED: u32 = 0x6835_6900;
+/// Bytes of a packet that are announced: enough for an IPv6 header and the ports behind it.
+const HEAD: u32 = 64;
+/// Numbers of protocols in an IP header.
+const TCP: u8 = 6;
+const UDP: u8 = 17;
 /// How many elements go into one message.
 const CHUNK: usize = 512;
 
@@ -89,14 +100,20 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Makes table, sets, chains and rules in one transaction: all of it or nothing.
+    /// Makes table, sets, chains and rules. What is hooked into the network's path, and so what lets
+    /// anything pass, comes in one transaction: all of it or nothing. Packets wait only where
+    /// somebody `holds` them and the kernel has a way to.
     pub(crate) fn set_up(
         mut netlink: Netlink,
         relay: &[Listener],
         ranges: &BTreeSet<Range>,
+        holds: Holds,
     ) -> io::Result<Self> {
-        let table = Attributes::new().text(1, TABLE);
-        let mut batch = vec![request(NEW_TABLE, NLM_F_CREATE, &table)];
+        let mut ways = expression::waits().into_iter().filter(|_| holds == Holds::Yes);
+        if !ways.any(|way| commit(&mut netlink, refusal(Some(way))).is_ok()) {
+            commit(&mut netlink, refusal(None))?;
+        }
+        let mut batch = Vec::new();
         for family in Family::ALL {
             batch.push(set(family, "allow", CONCATENATED, None));
             batch.push(set(family, "range", CONCATENATED | INTERVAL, None));
@@ -104,11 +121,9 @@ impl Gate {
             batch.push(set(family, "denied", flags, Some(DENIED_KEPT)));
             batch.push(set(family, "more", flags, Some(MORE_KEPT)));
         }
-        batch.push(chain("refuse", None));
         batch.push(chain("announce", None));
         batch.push(chain("gate", Some(("filter", -150, 0))));
         batch.push(chain("lead", Some(("nat", -100, 1))));
-        batch.extend(refuse_rules());
         batch.extend(announce_rules());
         batch.extend(gate_rules());
         batch.extend(lead_rules(relay));
@@ -158,6 +173,13 @@ impl Gate {
         found.sort_unstable();
         Ok(found)
     }
+}
+
+/// Whether the supervisor serves the queue that packets wait in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holds {
+    Yes,
+    No,
 }
 
 /// A change of the gate's sets. Elements that are opened must not be there, those that are closed
@@ -278,11 +300,10 @@ fn own_destinations() -> [Vec<Attributes>; 4] {
 }
 
 fn gate_rules() -> Vec<Request> {
-    const TCP: u8 = 6;
-    const UDP: u8 = 17;
     let accept = || [expression::verdict(ACCEPT)];
     let mut rules = vec![rule("gate", with(expression::is_under_way(), accept()))];
     rules.extend(own_destinations().map(|own| rule("gate", with(own, accept()))));
+    rules.push(rule("gate", with(expression::is_marked(REFUSED).into(), [to_refuse()])));
     let of = |family, protocol| {
         let first = Vec::from(expression::is_family(family));
         let first = with(first, expression::is_protocol(protocol));
@@ -299,33 +320,47 @@ fn gate_rules() -> Vec<Request> {
         let other = Vec::from(expression::is_family(family));
         rules.extend(deny(family, &with(other, expression::key_without_port(family))));
     }
-    rules.push(rule("gate", [expression::go_to("refuse")]));
+    rules.push(rule("gate", [to_refuse()]));
     rules
+}
+
+fn to_refuse() -> Attributes {
+    expression::go_to("refuse")
 }
 
 /// A destination that was refused before is counted; a new one is noted and announced; one that
 /// there is no more room for is counted with the others of its protocol.
 fn deny(family: Family, key: &[Attributes]) -> [Request; 4] {
     let set = name("denied", family);
-    let known = [expression::in_set(&set), expression::go_to("refuse")];
+    let known = [expression::in_set(&set), to_refuse()];
     let new = [expression::note(&set), expression::go_to("announce")];
     let mut more = key.to_vec();
     more.extend(expression::no_destination(family));
-    more.extend([expression::note(&name("more", family)), expression::go_to("refuse")]);
+    more.extend([expression::note(&name("more", family)), to_refuse()]);
     [
         rule("gate", with(key.to_vec(), known)),
         rule("gate", with(key.to_vec(), new)),
         rule("gate", more),
-        rule("gate", with(key.to_vec(), [expression::go_to("refuse")])),
+        rule("gate", with(key.to_vec(), [to_refuse()])),
     ]
 }
 
 fn announce_rules() -> [Request; 2] {
-    /// Long enough for an IPv6 header and the ports behind it.
-    const HEAD: u32 = 64;
     let burst = 2 * u32::try_from(ANNOUNCED).unwrap_or(u32::MAX / 2);
-    let log = [expression::at_most(ANNOUNCED, burst), expression::log(GROUP, HEAD)];
-    [rule("announce", log), rule("announce", [expression::go_to("refuse")])]
+    let some = [expression::at_most(ANNOUNCED, burst), expression::go_to("tell")];
+    [rule("announce", some), rule("announce", [to_refuse()])]
+}
+
+/// The table, and the chains that end what does not pass: nothing leads there yet. `way` is how the
+/// first TCP packet to a destination waits.
+fn refusal(way: Option<Attributes>) -> Vec<Request> {
+    let table = Attributes::new().text(1, TABLE);
+    let mut batch = vec![request(NEW_TABLE, NLM_F_CREATE, &table)];
+    batch.extend(["refuse", "tell"].map(|name| chain(name, None)));
+    batch.extend(refuse_rules());
+    batch.extend(way.map(|way| rule("tell", with(expression::is_protocol(TCP).into(), [way]))));
+    batch.push(rule("tell", [expression::log(GROUP, HEAD), to_refuse()]));
+    batch
 }
 
 fn refuse_rules() -> Vec<Request> {
@@ -334,8 +369,8 @@ fn refuse_rules() -> Vec<Request> {
         rule("refuse", with(first, [expression::reject(how)]))
     };
     vec![
-        by(6, Reject::Reset),
-        by(17, Reject::PortUnreachable),
+        by(TCP, Reject::Reset),
+        by(UDP, Reject::PortUnreachable),
         rule("refuse", [expression::reject(Reject::Prohibited)]),
     ]
 }

@@ -4,7 +4,7 @@
 use std::io;
 use std::net::IpAddr;
 
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_REPLACE, NetlinkSerializable};
+use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NetlinkSerializable};
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{LinkFlags, LinkMessage};
 use netlink_packet_route::route::{
@@ -13,7 +13,7 @@ use netlink_packet_route::route::{
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use crate::address::{BOX_V4, BOX_V6};
-use crate::netlink::Netlink;
+use crate::netlink::{Netlink, Request};
 
 /// Loopback has this index in every network namespace.
 const LOOPBACK: u32 = 1;
@@ -27,9 +27,10 @@ pub(crate) fn set_up(route: &mut Netlink) -> io::Result<bool> {
     up.header.index = LOOPBACK;
     up.header.flags = LinkFlags::Up;
     up.header.change_mask = LinkFlags::Up;
-    tell(route, &RouteNetlinkMessage::SetLink(up), 0)?;
-    family(route, IpAddr::V4(BOX_V4))?;
-    match family(route, IpAddr::V6(BOX_V6)) {
+    let up = request(&RouteNetlinkMessage::SetLink(up), 0);
+    let [address, default] = family(IpAddr::V4(BOX_V4));
+    route.transact(&[up, address, default])?;
+    match route.transact(&family(IpAddr::V6(BOX_V6))) {
         Ok(()) => Ok(true),
         Err(error) if is_absent(&error) => Ok(false),
         Err(error) => Err(error),
@@ -41,7 +42,8 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EAFNOSUPPORT | libc::EOPNOTSUPP))
 }
 
-fn family(route: &mut Netlink, own: IpAddr) -> io::Result<()> {
+/// The box's own address of a family, and the default route of that; the last one is acknowledged.
+fn family(own: IpAddr) -> [Request; 2] {
     let (family, length) = match own {
         IpAddr::V4(_) => (AddressFamily::Inet, 32),
         IpAddr::V6(_) => (AddressFamily::Inet6, 128),
@@ -53,7 +55,7 @@ fn family(route: &mut Netlink, own: IpAddr) -> io::Result<()> {
     address.header.flags = AddressHeaderFlags::Nodad;
     address.header.index = LOOPBACK;
     address.attributes = vec![AddressAttribute::Local(own), AddressAttribute::Address(own)];
-    tell(route, &RouteNetlinkMessage::NewAddress(address), NLM_F_CREATE | NLM_F_REPLACE)?;
+    let address = request(&RouteNetlinkMessage::NewAddress(address), NLM_F_CREATE | NLM_F_REPLACE);
     let source = match own {
         IpAddr::V4(v4) => RouteAddress::Inet(v4),
         IpAddr::V6(v6) => RouteAddress::Inet6(v6),
@@ -65,13 +67,14 @@ fn family(route: &mut Netlink, own: IpAddr) -> io::Result<()> {
     default.header.scope = RouteScope::Universe;
     default.header.kind = RouteType::Unicast;
     default.attributes = vec![RouteAttribute::Oif(LOOPBACK), RouteAttribute::PrefSource(source)];
-    tell(route, &RouteNetlinkMessage::NewRoute(default), NLM_F_CREATE | NLM_F_REPLACE)
+    let flags = NLM_F_CREATE | NLM_F_REPLACE | NLM_F_ACK;
+    [address, request(&RouteNetlinkMessage::NewRoute(default), flags)]
 }
 
-fn tell(route: &mut Netlink, message: &RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+fn request(message: &RouteNetlinkMessage, flags: u16) -> Request {
     let mut body = vec![0; message.buffer_len()];
     message.serialize(&mut body);
-    route.ask(message.message_type(), flags, body)
+    Request { kind: message.message_type(), flags, body }
 }
 
 /// Whether the host itself, or everybody on its link, answers at `address`, by the host's routes.
@@ -92,10 +95,8 @@ pub(crate) fn is_hosts_own(route: &mut Netlink, address: IpAddr) -> io::Result<b
         }
     };
     question.attributes = vec![RouteAttribute::Destination(destination)];
-    let message = RouteNetlinkMessage::GetRoute(question);
-    let mut body = vec![0; message.buffer_len()];
-    message.serialize(&mut body);
-    match route.fetch(message.message_type(), body) {
+    let question = request(&RouteNetlinkMessage::GetRoute(question), 0);
+    match route.fetch(question.kind, question.body) {
         // struct rtmsg: the type is its eighth byte.
         Ok(answer) => Ok(answer.body.get(7).is_none_or(|kind| *kind != libc::RTN_UNICAST)),
         Err(error) => match error.raw_os_error() {

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use netlink_packet_core::{Emitable, NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader};
+use rustix::buffer::spare_capacity;
 use rustix::net::{RecvFlags, SendFlags};
 
 /// One request: type, flags beside "request", body.
@@ -34,11 +35,13 @@ const LONGEST: usize = 64 << 10;
 pub(crate) struct Netlink {
     socket: OwnedFd,
     sequence: u32,
+    /// Where answers are read; kept, for one is asked for with every flow.
+    buffer: Vec<u8>,
 }
 
 impl Netlink {
     pub(crate) fn new(socket: OwnedFd) -> Self {
-        Self { socket, sequence: 0 }
+        Self { socket, sequence: 0, buffer: Vec::with_capacity(LONGEST) }
     }
 
     /// Sends the requests as one datagram. The last one that wants an acknowledgement (`NLM_F_ACK`)
@@ -69,6 +72,11 @@ impl Netlink {
     /// Sends one request that is answered by an acknowledgement.
     pub(crate) fn ask(&mut self, kind: u16, flags: u16, body: Vec<u8>) -> io::Result<()> {
         self.transact(&[Request { kind, flags: flags | NLM_F_ACK, body }])
+    }
+
+    /// Sends one request that is not answered; an error of it is among what is received.
+    pub(crate) fn post(&mut self, kind: u16, body: Vec<u8>) -> io::Result<()> {
+        self.send(&[Request { kind, flags: 0, body }]).map(drop)
     }
 
     /// Sends one request that is answered by a message.
@@ -105,11 +113,12 @@ impl Netlink {
 
     /// What has come without being asked for, for sockets that receive notices.
     pub(crate) fn receive(&mut self) -> io::Result<Vec<Answer>> {
-        let mut buffer = vec![0; LONGEST];
-        let flags = RecvFlags::DONTWAIT;
-        let (length, _) =
-            rustix::io::retry_on_intr(|| rustix::net::recv(&self.socket, &mut buffer[..], flags))?;
-        Ok(split(&buffer[..length]))
+        rustix::io::retry_on_intr(|| {
+            self.buffer.clear();
+            let room = spare_capacity(&mut self.buffer);
+            rustix::net::recv(&self.socket, room, RecvFlags::DONTWAIT)
+        })?;
+        Ok(split(&self.buffer))
     }
 
     fn send(&mut self, requests: &[Request]) -> io::Result<u32> {

@@ -82,7 +82,8 @@ fn check(policy: &NetPolicy) -> Result<(), PlanError> {
 
 /// A box's network. Holding one proves that, when it was made, the gate stood, the resolver
 /// answered and the relay listened. Dropping it closes every flow and every socket; the box then
-/// reaches nothing but itself.
+/// reaches nothing but itself, and hears so of a destination that it never tried before within two
+/// seconds, not at once.
 pub struct Network {
     commands: Sender<Command>,
     wake: Arc<OwnedFd>,
@@ -139,11 +140,13 @@ impl Network {
         at("listen for the resolver", || listen(&streams))?;
         let host_route = at("make a route socket of the host", host_route)?;
         let now = Instant::now();
+        // A packet that waits in a queue which nobody serves is lost: so this comes first.
+        let (notices, holds) =
+            at("listen to the gate", || Notices::subscribe(Netlink::new(notices)))?;
         let table = at("set the gate up", || {
             let sockets = (Netlink::new(gate), Sockets::new(diag), Netlink::new(host_route));
-            Table::set_up(policy, &relay, sockets)
+            Table::set_up(policy, &relay, sockets, holds)
         })?;
-        let notices = at("listen to the gate", || Notices::subscribe(Netlink::new(notices)))?;
         let resolver = Resolver::new(
             (datagrams, streams),
             resolve,

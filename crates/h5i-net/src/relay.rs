@@ -15,7 +15,7 @@ use std::time::Instant;
 use h5i_policy::Protocol;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use rustix::net::{AddressFamily, SocketAddrAny, SocketFlags, SocketType, sockopt};
 
 use crate::budget::Spending;
 use crate::divert::Diversion;
@@ -175,8 +175,8 @@ impl Relay {
                 return Ok(());
             }
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            match rustix::net::accept_with(&*socket, flags) {
-                Ok(client) => self.admit(client, table, now)?,
+            match rustix::net::acceptfrom_with(&*socket, flags) {
+                Ok((client, from)) => self.admit((client, from), table, now)?,
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 // Also when there are no descriptors left: the next flow that ends looks again.
                 Err(_) => *waiting = false,
@@ -187,7 +187,7 @@ impl Relay {
 
     fn admit(
         &mut self,
-        client: OwnedFd,
+        (client, from): (OwnedFd, Option<SocketAddrAny>),
         table: &mut Table,
         now: Instant,
     ) -> Result<(), SinkClosed> {
@@ -199,7 +199,6 @@ impl Relay {
             Ok((to, permit))
         });
         let protocol = Protocol::Tcp;
-        let from = rustix::net::getpeername(&client).ok().flatten();
         let from = from.and_then(|from| SocketAddr::try_from(from).ok());
         let socket = from.zip(destination).and_then(|(from, to)| table.socket(protocol, from, to));
         match judged {

@@ -10,10 +10,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use h5i_policy::HostName;
+use h5i_policy::{HostName, Protocol};
 use rustix::net::{RecvFlags, SendFlags};
 
-use crate::address::HOST_V4;
+use crate::address::{HOST_V4, RESOLVER, RESOLVER_PORT};
 use crate::event::{Event, EventSink, SinkClosed};
 use crate::table::Table;
 
@@ -144,7 +144,7 @@ impl Resolver {
             // The rules may have changed meanwhile.
             if !table.rules().resolves(&name) {
                 for (from, question) in waiting {
-                    self.refuse(from, &question)?;
+                    self.refuse(from, &question, table)?;
                 }
                 continue;
             }
@@ -201,13 +201,13 @@ impl Resolver {
         self.known.clear();
     }
 
-    /// Reports refusals that were counted but not yet told.
+    /// Reports refusals that were counted but not yet told. The next one of each kind is told at
+    /// once again, with who asked: what comes after a report is often of another run.
     pub(crate) fn report(&mut self) -> Result<(), SinkClosed> {
-        for ((name, record), count) in &mut self.refused {
-            let count = std::mem::take(count);
+        for ((name, record), count) in std::mem::take(&mut self.refused) {
             if count > 0 {
-                let (name, record) = (name.clone(), *record);
-                self.sink.event(Event::RefusedName { name, record, count })?;
+                let socket = None;
+                self.sink.event(Event::RefusedName { name, record, count, socket })?;
             }
         }
         match std::mem::take(&mut self.more_refused) {
@@ -231,13 +231,13 @@ impl Resolver {
             }
             Packet::Question(question) => question,
         };
-        let Ok(name) = question.name.clone() else { return self.refuse(from, &question) };
+        let Ok(name) = question.name.clone() else { return self.refuse(from, &question, table) };
         if let Some(addresses) = well_known(&name, table) {
             self.send(from, &question.answer(Say::Addresses(&addresses, 60)));
             return Ok(());
         }
         if !table.rules().resolves(&name) {
-            return self.refuse(from, &question);
+            return self.refuse(from, &question, table);
         }
         if let Some(address) = table.stand_in(&name)
             && self.known.get(&name).is_none_or(|known| known.until <= now)
@@ -248,7 +248,7 @@ impl Resolver {
         match self.known.get(&name).filter(|known| known.until > now).cloned() {
             Some(known) => self.tell(from, &question, &known, now),
             None if self.lookups == Some(0) && !self.waiting.contains_key(&name) => {
-                return self.refuse(from, &question);
+                return self.refuse(from, &question, table);
             }
             None => self.look_up(name, from, question),
         }
@@ -280,7 +280,12 @@ impl Resolver {
     }
 
     /// Refuses a name. The first time is told at once, before the answer; the others are counted.
-    fn refuse(&mut self, from: From, question: &Question) -> Result<(), SinkClosed> {
+    fn refuse(
+        &mut self,
+        from: From,
+        question: &Question,
+        table: &mut Table,
+    ) -> Result<(), SinkClosed> {
         let name = match &question.name {
             Ok(name) => name.to_string(),
             Err(text) => text.clone(),
@@ -290,13 +295,22 @@ impl Resolver {
             *count += 1;
         } else if self.refused.len() < REFUSED_KINDS {
             self.refused.insert(kind, 0);
-            let record = question.record();
-            self.sink.event(Event::RefusedName { name, record, count: 1 })?;
+            let (record, socket) = (question.record(), self.asks(from, table));
+            self.sink.event(Event::RefusedName { name, record, count: 1, socket })?;
         } else {
             self.more_refused += 1;
         }
         self.send(from, &question.answer(Say::Refused));
         Ok(())
+    }
+
+    /// The box's socket that asked, while it waits for the answer.
+    fn asks(&self, from: From, table: &mut Table) -> Option<u64> {
+        let (protocol, client) = match from {
+            From::Datagram(client) => (Protocol::Udp, client),
+            From::Stream(number) => (Protocol::Tcp, self.streams.client(number)?),
+        };
+        table.socket(protocol, client, SocketAddr::from((RESOLVER, RESOLVER_PORT)))
     }
 
     /// Sends an answer. A client that does not take it is not waited for.

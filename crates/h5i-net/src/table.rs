@@ -10,7 +10,7 @@ use h5i_policy::{HostName, NetPolicy, NetRule, Protocol, ServerName};
 use crate::address::{HOST_V4, canonical, is_never_carried};
 use crate::divert::Diversion;
 use crate::event::{Basis, Refusal};
-use crate::gate::{Change, Denied, Door, Gate, Listener, Range};
+use crate::gate::{Change, Denied, Door, Gate, Holds, Listener, Range};
 use crate::links;
 use crate::netlink::Netlink;
 use crate::pins::{PinnedAddress, Pins};
@@ -103,10 +103,11 @@ impl Table {
         policy: &NetPolicy,
         relay: &[Listener],
         (gate, sockets, host_route): (Netlink, Sockets, Netlink),
+        holds: Holds,
     ) -> io::Result<Self> {
         let rules = Rules::new(policy);
         let ranges = rules.ranges().clone();
-        let gate = Gate::set_up(gate, relay, &ranges)?;
+        let gate = Gate::set_up(gate, relay, &ranges, holds)?;
         let (pins, doors, next_end) = (Pins::default(), BTreeSet::new(), None);
         let diversion = None;
         Ok(Self { rules, pins, gate, ranges, doors, next_end, host_route, sockets, diversion })

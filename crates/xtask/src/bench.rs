@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::needs;
 use repository::repository_with;
 
+pub(crate) mod relay;
 pub(crate) mod repository;
 pub(crate) mod sizes;
 

@@ -30,6 +30,7 @@ usage: cargo xtask TASK
   agents           Claude Code and Codex in a box, against stand-ins for their services
   managers         npm, pip, cargo and go in a box, against registries that stand in for public ones
   bench            h5i beside bare exec and bubblewrap, one run, medians and ratios
+  bench --relay    10,000 short connections out of a box, beside bare loopback and tinyproxy
   bench --sizes    a box on 100, 10,000 and 100,000 files, beside worktrees, clones and bubblewrap
   soak [N [SEED]]  kill h5i at N random moments (200) on each back end, where nothing may survive;
                    run 5,000 programs in one session; try every property on 20,000 new cases
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Some("bench") if args.iter().any(|arg| arg == "--sizes") => {
             bench::sizes::run(&root(), &args[1..])
         }
+        Some("bench") if args.iter().any(|arg| arg == "--relay") => bench::relay::run(&root()),
         Some("bench") => bench::run(&root()),
         Some("builds") => builds::run(&root(), &args[1..]),
         Some("soak") => soak::run(&root(), &args[1..]),

@@ -17,12 +17,32 @@ fn rules(learned: &Learned) -> Vec<String> {
 }
 
 fn name(name: &str, record: u16) -> Event {
-    Event::RefusedName { name: Some(ByteText::new(name)), record, count: 1 }
+    name_by(name, record, None, None)
+}
+
+fn name_by(name: &str, record: u16, pid: Option<u32>, program: Option<&str>) -> Event {
+    let (name, program) = (Some(ByteText::new(name)), program.map(ByteText::new));
+    Event::RefusedName { name, record, count: 1, pid, program }
+}
+
+fn exec(pid: u32, argv: &[&str], path: &str) -> Event {
+    Event::ExecAttempt {
+        proc: u64::from(pid),
+        pid,
+        parent: 1,
+        ppid: 1,
+        path: ByteText::new(path),
+        argv: argv.iter().copied().map(ByteText::new).collect(),
+        argv_cut: 0,
+        cwd: ByteText::new("/work"),
+        unread: Vec::new(),
+        unwatched: false,
+    }
 }
 
 fn address(address: &str, protocol: &str, port: Option<u16>) -> Event {
     let (protocol, address) = (protocol.to_owned(), Some(address.to_owned()));
-    Event::RefusedAddress { protocol, address, port, count: 1 }
+    Event::RefusedAddress { protocol, address, port, count: 1, pid: None, program: None }
 }
 
 fn flow(flow: u64, names: &[&str], rules: &[&str]) -> Event {
@@ -162,4 +182,48 @@ fn what_no_rule_can_allow_has_its_reason() {
             "host: it is allowed by its ports, as host:PORT",
         ]
     );
+}
+
+#[test]
+fn a_rule_names_who_asked_as_it_was_started() {
+    let node = Some("/usr/bin/node");
+    let end = |pid| Event::ProcessEnd {
+        proc: u64::from(pid),
+        pid,
+        exit_code: Some(0),
+        signal: None,
+        wall_ms: 0,
+        cpu_ms: None,
+        max_rss_bytes: None,
+        unseen: false,
+    };
+    let events = [
+        // A script whose first line names env, which looks for its interpreter.
+        exec(2, &["npm", "install"], "/usr/bin/npm"),
+        exec(2, &["node", "/usr/bin/npm", "install"], "/usr/local/bin/node"),
+        exec(2, &["node", "/usr/bin/npm", "install"], "/usr/bin/node"),
+        name_by("a.example", 1, Some(2), node),
+        // A program that is replaced by another one.
+        exec(3, &["sh", "-c", "exec curl b.example"], "/bin/sh"),
+        exec(3, &["curl", "b.example"], "/usr/bin/curl"),
+        name_by("a.example", 28, Some(3), Some("/usr/bin/curl")),
+        end(2),
+        // The number is another's, of which only the executable is known.
+        name_by("b.example", 1, Some(2), node),
+        name_by("c.example", 1, None, None),
+        exec(4, &["x"], "/work/x\n# \u{202e}"),
+        name_by("d.example", 1, Some(4), None),
+        name_by("listed.example", 1, Some(3), None),
+    ];
+    let learned = of(&events, &["listed.example"]);
+    assert_eq!(
+        learned.toml("web"),
+        "[profile.web.net]\nmode = \"allow\"\nallow = [\n  \
+         \"a.example:443\", # asked by curl, npm\n  \
+         \"b.example:443\", # asked by node\n  \
+         \"c.example:443\",\n  \
+         \"d.example:443\", # asked by x\\n# \\u{202e}\n]\n"
+    );
+    let document = format!("version = 1\n{}", learned.toml("web"));
+    h5i_policy::PolicyDocument::parse("learned", document.as_bytes()).unwrap();
 }

@@ -10,6 +10,7 @@ use h5i_export::{Argv, ByteText, Event, Lane, NetworkChange, Timestamp};
 use h5i_policy::{NetMode, RecordOutput, ResolvedPolicy, Tier, Violation};
 
 use super::ReceiptLog;
+use super::looking::Looking;
 use super::seen::{end_event, refused_event};
 use crate::canary::Watch;
 use crate::failure::Failure;
@@ -38,6 +39,8 @@ pub struct Recorder {
     pub(super) net: Mutex<NetRecord>,
     pub(super) grants: Mutex<GrantRecord>,
     pub(super) holders: Mutex<KnownHolders>,
+    /// The time for looking for who was refused on the network.
+    pub(super) looking: Mutex<Looking>,
     pub(super) session: OnceLock<SessionHandle>,
     reactions: Reactions,
     pub(super) sync: Mutex<LogSync>,
@@ -86,7 +89,7 @@ impl Recorder {
         let grants = Mutex::new(GrantRecord::new(policy_of));
         let policy = Mutex::new(manifest.policy_digest.to_string());
         let sync = Mutex::new(LogSync::new(log.file()));
-        let (runs, others, holders, session, spool, canaries) = Default::default();
+        let (runs, others, holders, looking, session, spool, canaries) = Default::default();
         let keeps_output = policy_of.record_output == RecordOutput::On;
         let gaps = Mutex::new(Gaps::new(hook_of(&policy_of.env.set)));
         let name = manifest.name.as_str();
@@ -101,6 +104,7 @@ impl Recorder {
             net,
             grants,
             holders,
+            looking,
             session,
             reactions,
             sync,

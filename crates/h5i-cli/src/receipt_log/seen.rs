@@ -1,6 +1,7 @@
 //! What the supervisor and the network see of a session, as records.
 
 use std::sync::PoisonError;
+use std::time::Instant;
 
 use h5i_confine::{self as confine, EventSink, SinkClosed};
 use h5i_export::{ByteText, Event, Lane, Outcome};
@@ -50,8 +51,13 @@ impl h5i_net::EventSink for Recorder {
     fn event(&self, event: h5i_net::Event) -> Result<(), h5i_net::SinkClosed> {
         let alone = self.alone();
         let holder = match &event {
-            h5i_net::Event::FlowOpened { socket: Some(inode), .. }
-            | h5i_net::Event::FlowRefused { socket: Some(inode), .. } => self.holder_of(*inode),
+            h5i_net::Event::FlowOpened { socket: Some(inode), .. } => self.holder_of(*inode),
+            h5i_net::Event::FlowRefused { socket: Some(inode), .. }
+            | h5i_net::Event::RefusedAddress { socket: Some(inode), .. }
+            | h5i_net::Event::RefusedName { socket: Some(inode), .. } => {
+                let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+                looking.within(Instant::now, || self.holder_of(*inode)).flatten()
+            }
             _ => None,
         };
         let taken = {

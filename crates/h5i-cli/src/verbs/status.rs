@@ -1,17 +1,17 @@
 //! `h5i box status`
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use h5i_confine::{Enforcement, State};
-use h5i_export::{CanaryLoss, Event, Secrets};
+use h5i_export::{ByteText, CanaryLoss, Event, Secrets};
 use h5i_policy::{Limits, ResolvedPolicy, Tier};
 use serde_json::{Value, json};
 
 use super::export::home_of;
 use super::log::place;
 use super::run::frozen_policy;
-use super::summary::headline_with;
+use super::summary::{headline_with, tried_by};
 use super::{Answer, budget_use, find, grants, live};
 use crate::args::StatusArgs;
 use crate::box_grants::BROKER;
@@ -133,7 +133,7 @@ pub(super) fn status(caller: &Caller, args: &StatusArgs) -> Result<Answer, Failu
         "purpose": manifest.purpose,
         "runs": history.runs,
         "refused": history.refused,
-        "refused_network": history.places.iter().map(|(what, count)| json!({ "what": what, "count": count })).collect::<Vec<_>>(),
+        "refused_network": history.places.iter().map(|(what, place)| json!({ "what": what, "count": place.count, "programs": place.programs })).collect::<Vec<_>>(),
         "canaries": planted.iter().map(Planted::data).collect::<Vec<_>>(),
         "refused_grants": history.grants.iter().map(|((grant, request, reason), count)| json!({ "grant": grant, "request": request, "reason": reason, "count": count })).collect::<Vec<_>>(),
         "changed": changes.files(),
@@ -222,22 +222,42 @@ pub(super) fn rough(millis: u64) -> String {
     }
 }
 
-/// What a record says was refused on the network, and how often.
-fn refused_on_the_network(event: &Event) -> Option<(String, u64)> {
+/// What a record says was refused on the network, how often, and the program that is known of it.
+fn refused_on_the_network(event: Event) -> Option<(String, u64, Option<ByteText>)> {
     match event {
-        Event::RefusedName { name, count, .. } => {
+        Event::RefusedName { name, count, program, .. } => {
             let name = name.as_ref().map_or_else(|| "others".to_owned(), ToString::to_string);
-            Some((format!("name {name}"), *count))
+            Some((format!("name {name}"), count, program))
         }
-        Event::RefusedAddress { protocol, address, port, count } => {
+        Event::RefusedAddress { protocol, address, port, count, program, .. } => {
             let address = address.as_deref().unwrap_or("others");
-            Some((place(protocol, address, *port), *count))
+            Some((place(&protocol, address, port), count, program))
         }
-        Event::RefusedFlow { protocol, address, port, .. } => {
+        Event::RefusedFlow { protocol, address, port, program, .. } => {
             let address = address.as_deref().unwrap_or("the relay");
-            Some((place(protocol, address, *port), 1))
+            Some((place(&protocol, address, port), 1, program))
         }
         _ => None,
+    }
+}
+
+/// A name or a destination that was refused.
+#[derive(Default)]
+struct Place {
+    count: u64,
+    /// Who tried, as far as that is known.
+    programs: BTreeSet<ByteText>,
+}
+
+impl Place {
+    /// Programs that are kept of one.
+    const PROGRAMS: usize = 16;
+
+    fn add(&mut self, count: u64, program: Option<ByteText>) {
+        self.count += count;
+        if self.programs.len() < Self::PROGRAMS {
+            self.programs.extend(program);
+        }
     }
 }
 
@@ -247,7 +267,7 @@ struct History {
     runs: u64,
     refused: Vec<Value>,
     /// Names, and destinations of the network.
-    places: BTreeMap<String, u64>,
+    places: BTreeMap<String, Place>,
     /// How often each planted credential was opened.
     opened: BTreeMap<String, u64>,
     /// Grants, with the request and the reason.
@@ -298,7 +318,7 @@ impl History {
         let mut history = Self::default();
         let mut counts = BTreeMap::new();
         // Where the flows that have not ended yet lead.
-        let mut going: BTreeMap<u64, String> = BTreeMap::new();
+        let mut going: BTreeMap<u64, (String, Option<ByteText>)> = BTreeMap::new();
         for record in records_of(&stored.host_dir(), &TOLD)? {
             match record.event {
                 Event::RunStart { .. } => history.runs += 1,
@@ -308,13 +328,13 @@ impl History {
                 Event::RefusedCall { call, program, count, .. } => {
                     *counts.entry((call, program.to_string())).or_insert(0) += count;
                 }
-                Event::FlowStart { flow, protocol, address, port, .. } => {
-                    going.insert(flow, place(&protocol, &address, Some(port)));
+                Event::FlowStart { flow, protocol, address, port, program, .. } => {
+                    going.insert(flow, (place(&protocol, &address, Some(port)), program));
                 }
                 Event::FlowEnd { flow, reason, .. } => {
                     let to = going.remove(&flow);
-                    if let (Some(_), Some(to)) = (reason, to) {
-                        *history.places.entry(to).or_default() += 1;
+                    if let (Some(_), Some((to, program))) = (reason, to) {
+                        history.places.entry(to).or_default().add(1, program);
                     }
                 }
                 Event::GrantRefused { grant, reason, request, count, .. } => {
@@ -322,8 +342,8 @@ impl History {
                     *history.grants.entry((grant, request, reason)).or_default() += count;
                 }
                 event => {
-                    if let Some((what, count)) = refused_on_the_network(&event) {
-                        *history.places.entry(what).or_default() += count;
+                    if let Some((what, count, program)) = refused_on_the_network(event) {
+                        history.places.entry(what).or_default().add(count, program);
                     }
                 }
             }
@@ -353,10 +373,10 @@ impl History {
             let count = row["count"].as_u64().unwrap_or_default();
             (count, format!("{} ×{count} by {}", text("call"), text("program")))
         });
-        let places = self
-            .places
-            .iter()
-            .map(|(what, count)| (*count, format!("{} ×{count}", Shown::text(what))));
+        let places = self.places.iter().map(|(what, Place { count, programs })| {
+            let by = tried_by(*count, programs);
+            (*count, format!("{} ×{count}{by}", Shown::text(what)))
+        });
         let grants = self.grants.iter().map(|((grant, request, reason), count)| {
             let to = request.as_ref().map_or_else(String::new, |request| format!(" to {request}"));
             let (grant, reason) = (Shown::text(grant), Shown::text(reason));

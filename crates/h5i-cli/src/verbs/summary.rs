@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use h5i_export::ByteText;
 use h5i_policy::{ResolvedPolicy, Tier};
 use serde_json::{Value, json};
 
@@ -155,8 +156,9 @@ pub(super) fn network_refusals(finished: &Finished) -> String {
         // Writing to a String can't fail.
         writeln!(
             text,
-            "{head:<8} {kind} {what} ×{}: {}{allow}{}",
+            "{head:<8} {kind} {what} ×{}{}: {}{allow}{}",
             refused.count,
+            tried_by(refused.count, &refused.programs),
             refused.reason,
             instead_of_ssh(refused)
         )
@@ -167,6 +169,28 @@ pub(super) fn network_refusals(finished: &Finished) -> String {
         writeln!(text, "         and {more} more: h5i box log --lane net --denied").ok();
     }
     text
+}
+
+/// Programs that are named in a line.
+const PROGRAMS: usize = 3;
+
+/// ` by /usr/bin/curl`, or ` first by …` where of the others nobody knows.
+pub(super) fn tried_by<'a>(
+    count: u64,
+    programs: impl IntoIterator<Item = &'a ByteText, IntoIter: ExactSizeIterator>,
+) -> String {
+    let all = programs.into_iter();
+    let more = match all.len().saturating_sub(PROGRAMS) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let named: Vec<String> =
+        all.take(PROGRAMS).map(|one| Shown::bytes(one.as_bytes()).to_string()).collect();
+    match (named.is_empty(), count) {
+        (true, _) => String::new(),
+        (false, 1) => format!(" by {}{more}", named.join(", ")),
+        (false, _) => format!(" first by {}{more}", named.join(", ")),
+    }
 }
 
 /// What git is to do instead, where that may have been git: a box has no key to connect with.

@@ -109,4 +109,5 @@ pub(crate) struct DeniedNetwork {
     pub(crate) count: u64,
     pub(crate) reason: String,
     pub(crate) allowed_by: Option<String>,
+    pub(crate) programs: Vec<String>,
 }

@@ -134,6 +134,7 @@ pub(crate) struct Mechanism {
 pub(crate) struct RefusedPlace {
     pub(crate) what: String,
     pub(crate) count: u64,
+    pub(crate) programs: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]

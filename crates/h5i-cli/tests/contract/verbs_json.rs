@@ -282,6 +282,8 @@ fn what_a_supervised_box_does_on_the_network_is_in_run_and_status() {
         ("192.0.2.9:443", "no rule lists it")
     );
     assert_eq!(denied.allowed_by.as_deref(), Some("192.0.2.9:443"));
+    let [program] = &denied.programs[..] else { panic!("{denied:?}") };
+    assert!(program.ends_with("/perl"), "{denied:?}");
     assert_eq!((run.network_untold, run.stopped), (0, None));
     assert!(run.grants.is_empty() && run.denied_grants.is_empty());
     assert!(run.canaries.is_empty());
@@ -295,10 +297,13 @@ fn what_a_supervised_box_does_on_the_network_is_in_run_and_status() {
     assert_eq!(status.allow, [rule]);
     assert_eq!(status.grants, serde_json::json!({}));
     assert!(status.canaries.is_empty());
-    let refused: Vec<_> =
-        status.refused_network.iter().map(|one| (one.what.as_str(), one.count)).collect();
+    let refused: Vec<_> = status
+        .refused_network
+        .iter()
+        .map(|one| (one.what.as_str(), one.count, &one.programs))
+        .collect();
     assert!(status.refused_grants.is_empty(), "{status:?}");
-    assert_eq!(refused, [("192.0.2.9:443", 1)]);
+    assert_eq!(refused, [("192.0.2.9:443", 1, &denied.programs)]);
     let gate = status.enforcement.unwrap().into_iter().find(|one| one.mechanism == "network gate");
     assert_eq!(gate.unwrap().state, "on");
 }

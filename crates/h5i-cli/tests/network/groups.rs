@@ -90,6 +90,7 @@ fn a_spent_budget_refuses_and_the_record_says_how_much_was_used() {
     assert_eq!(stopped.flows.len(), 1, "{stopped:?}");
     let [denied] = &stopped.denied_network[..] else { panic!("{stopped:?}") };
     assert_eq!(denied.reason, "the budget of connections is spent");
+    assert!(denied.programs[0].ends_with("/perl"), "{denied:?}");
     let log = stand.ok(&["box", "log", &stopped.name, "--lane", "net", "--json"]);
     let refused: Vec<Value> = log
         .text()

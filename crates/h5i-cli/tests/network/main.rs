@@ -10,15 +10,19 @@ mod back_ends;
 mod changed;
 mod doors;
 mod groups;
+#[path = "../support/holder_figures.rs"]
+mod holder_figures;
 mod learning;
 mod openers;
 mod server;
 #[allow(dead_code, reason = "the contract's tests use the rest")]
 #[path = "../contract/shapes.rs"]
 mod shapes;
+mod short;
 #[allow(dead_code, reason = "the contract's tests use the rest")]
 #[path = "../contract/stand.rs"]
 mod stand;
 #[path = "../support/mod.rs"]
 mod support;
 mod told;
+mod tried;

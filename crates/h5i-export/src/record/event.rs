@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::ByteText;
 use super::claim::{Gap, SpoolFault, Stream};
 use super::words::{
-    CanaryLoss, FlowVerdict, GrantChange, GrantEnd, NetworkChange, Outcome, Unread,
+    CanaryLoss, FlowVerdict, GrantChange, GrantEnd, NetworkChange, Outcome, Unread, is_false,
 };
 use crate::digest::Digest;
 
@@ -239,8 +239,7 @@ pub enum Event {
         port: Option<u16>,
         /// Why.
         reason: String,
-        /// The process that opened it, by its id in the box, where that is known: of several that
-        /// share the connection, the one that the others descend from.
+        /// The process that opened it, where that is known, as of a flow that was let out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pid: Option<u32>,
         /// Its executable.
@@ -253,8 +252,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         allowed: Option<u64>,
     },
-    /// Packets to a destination that no rule lists were refused: the first one, or how many came
-    /// since the last record of it.
+    /// Refused packets to a destination that no rule lists: the first, or how many since that.
     RefusedAddress {
         /// `tcp`, `udp`, `icmp` or `ip-NUMBER`.
         protocol: String,
@@ -266,9 +264,14 @@ pub enum Event {
         port: Option<u16>,
         /// How many packets; a program that tries again is counted again.
         count: u64,
+        /// The process that sent the first one, where it is known; none of those only counted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pid: Option<u32>,
+        /// Its executable.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        program: Option<ByteText>,
     },
-    /// A name was asked for that no rule lists: the first time, or how often since the last record
-    /// of it.
+    /// A name was asked for that no rule lists: the first time, or how often since that.
     RefusedName {
         /// The name, or what stood in its place; none for those beyond what is kept apart.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -277,6 +280,12 @@ pub enum Event {
         record: u16,
         /// How often.
         count: u64,
+        /// The process that asked first, where it is known; none of those only counted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pid: Option<u32>,
+        /// Its executable.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        program: Option<ByteText>,
     },
     /// A listed name was looked up on the host: written before the box has the answer.
     Resolved {
@@ -440,8 +449,7 @@ pub enum Event {
         /// Its exit code.
         status: i32,
     },
-    /// Something in the spool was not taken in: the first of its kind, or how many there were since
-    /// the last record of it.
+    /// Something in the spool was not taken in: the first of its kind, or how many since that.
     SpoolRefused {
         /// What was wrong.
         fault: SpoolFault,
@@ -489,9 +497,4 @@ pub enum Event {
         /// The digest of the payload.
         payload: Digest,
     },
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
-fn is_false(value: &bool) -> bool {
-    !*value
 }

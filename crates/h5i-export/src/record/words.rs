@@ -209,3 +209,8 @@ impl Outcome {
         }
     }
 }
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
+pub(super) fn is_false(value: &bool) -> bool {
+    !*value
+}

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::phrase::Phrase;
 use super::text::{count, size};
-use crate::record::{Event, FlowVerdict, Record};
+use crate::record::{ByteText, Event, FlowVerdict, Record};
 
 /// Programs that are named with a destination.
 const PROGRAMS: usize = 5;
@@ -65,12 +65,7 @@ pub(super) fn carried(records: &[Record]) -> Vec<Phrase> {
         if !more.is_empty() {
             line = line.words(", for ").code(more.join(", "));
         }
-        for (at, program) in flows.programs.iter().take(PROGRAMS).enumerate() {
-            line = line.words(if at == 0 { ", by " } else { ", " }).code(*program);
-        }
-        if flows.programs.len() > PROGRAMS {
-            line = line.words(format!(" and {} more", flows.programs.len() - PROGRAMS));
-        }
+        line = with_programs(line, &flows.programs, ", by ");
         if flows.unreachable > 0 {
             line = line.words(format!(" ({} could not be reached)", flows.unreachable));
         }
@@ -95,50 +90,82 @@ pub(super) fn changes(records: &[Record]) -> Vec<Phrase> {
     records.iter().filter_map(line).collect()
 }
 
+/// How often something was refused, and to which programs, as far as that is known.
+#[derive(Debug, Default)]
+struct Times<'a> {
+    times: u64,
+    programs: BTreeSet<&'a [u8]>,
+}
+
+impl<'a> Times<'a> {
+    fn add(&mut self, times: u64, program: Option<&'a ByteText>) {
+        self.times = self.times.saturating_add(times);
+        self.programs.extend(program.map(ByteText::as_bytes));
+    }
+
+    /// `, 6 times, first by …`: of what is only counted nobody knows whose it was.
+    fn end(&self, line: Phrase) -> Phrase {
+        let first = if self.times == 1 { ", by " } else { ", first by " };
+        let line = line.words(format!(", {}", count(self.times, "time", "times")));
+        with_programs(line, &self.programs, first).words(".")
+    }
+}
+
 /// What was refused, equal refusals together: names, destinations, then flows that the relay closed.
 pub(super) fn refused(records: &[Record]) -> Vec<Phrase> {
-    let mut names: BTreeMap<&[u8], u64> = BTreeMap::new();
-    let mut places: BTreeMap<String, u64> = BTreeMap::new();
-    let mut closed: BTreeMap<(String, &str), u64> = BTreeMap::new();
-    let mut open: BTreeMap<u64, String> = BTreeMap::new();
+    let mut names: BTreeMap<&[u8], Times<'_>> = BTreeMap::new();
+    let mut places: BTreeMap<String, Times<'_>> = BTreeMap::new();
+    let mut closed: BTreeMap<(String, &str), Times<'_>> = BTreeMap::new();
+    let mut open: BTreeMap<u64, (String, Option<&ByteText>)> = BTreeMap::new();
     for record in records {
         match &record.event {
-            Event::RefusedName { name, count, .. } => {
+            Event::RefusedName { name, count, program, .. } => {
                 let name = name.as_ref().map_or(&b"others"[..], |name| name.as_bytes());
-                *names.entry(name).or_default() += count;
+                names.entry(name).or_default().add(*count, program.as_ref());
             }
-            Event::RefusedAddress { protocol, address, port, count } => {
+            Event::RefusedAddress { protocol, address, port, count, program, .. } => {
                 let address = address.as_deref().unwrap_or("others");
-                *places.entry(place(protocol, address, *port)).or_default() += count;
+                let times = places.entry(place(protocol, address, *port)).or_default();
+                times.add(*count, program.as_ref());
             }
-            Event::RefusedFlow { protocol, address, port, reason, .. } => {
+            Event::RefusedFlow { protocol, address, port, reason, program, .. } => {
                 let address = address.as_deref().unwrap_or("the relay");
-                *closed.entry((place(protocol, address, *port), reason)).or_default() += 1;
+                let times = closed.entry((place(protocol, address, *port), reason)).or_default();
+                times.add(1, program.as_ref());
             }
-            Event::FlowStart { flow, protocol, address, port, .. } => {
-                open.insert(*flow, place(protocol, address, Some(*port)));
+            Event::FlowStart { flow, protocol, address, port, program, .. } => {
+                open.insert(*flow, (place(protocol, address, Some(*port)), program.as_ref()));
             }
             Event::FlowEnd { flow, reason, .. } => {
-                let place = open.remove(flow).unwrap_or_default();
+                let (place, program) = open.remove(flow).unwrap_or_default();
                 if let Some(reason) = reason {
-                    *closed.entry((place, reason)).or_default() += 1;
+                    closed.entry((place, reason)).or_default().add(1, program);
                 }
             }
             _ => {}
         }
     }
-    let times = |n: u64| format!(", {}.", count(n, "time", "times"));
     let names = names
         .into_iter()
-        .map(|(name, n)| Phrase::new().words("Refused: the name ").code(name).words(times(n)));
-    let places = places
-        .into_iter()
-        .map(|(place, n)| Phrase::new().words("Refused: ").code(place).words(times(n)));
+        .map(|(name, n)| n.end(Phrase::new().words("Refused: the name ").code(name)));
+    let places =
+        places.into_iter().map(|(place, n)| n.end(Phrase::new().words("Refused: ").code(place)));
     let closed = closed.into_iter().map(|((place, reason), n)| {
         let line = Phrase::new().words("Closed: ").code(place).words(" (").foreign(reason);
-        line.words(format!("){}", times(n)))
+        n.end(line.words(")"))
     });
     names.chain(places).chain(closed).collect()
+}
+
+/// The first few of them, and how many more.
+fn with_programs(mut line: Phrase, programs: &BTreeSet<&[u8]>, first: &str) -> Phrase {
+    for (at, program) in programs.iter().take(PROGRAMS).enumerate() {
+        line = line.words(if at == 0 { first } else { ", " }).code(*program);
+    }
+    match programs.len().saturating_sub(PROGRAMS) {
+        0 => line,
+        more => line.words(format!(" and {more} more")),
+    }
 }
 
 /// `192.0.2.1:443`, `[2001:db8::1]:443/udp`, `192.0.2.1 icmp`.

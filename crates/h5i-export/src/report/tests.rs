@@ -231,22 +231,30 @@ fn the_network_is_told_destination_by_destination() {
         used: None,
         allowed: None,
     };
-    let address = |count| Event::RefusedAddress {
+    let program = |path: Option<&str>| path.map(ByteText::new);
+    let address = |count, by| Event::RefusedAddress {
         protocol: "tcp".into(),
         address: Some("192.0.2.7".into()),
         port: Some(22),
         count,
+        pid: None,
+        program: program(by),
     };
-    let name =
-        |count| Event::RefusedName { name: Some(ByteText::new("`t.example")), record: 1, count };
+    let name = |count, by| Event::RefusedName {
+        name: Some(ByteText::new("`t.example")),
+        record: 1,
+        count,
+        pid: None,
+        program: program(by),
+    };
     let events = [
         flow(1, "a.example"),
         ended(1, FlowVerdict::Done, None),
         flow(2, "a.example"),
         ended(2, FlowVerdict::Unreachable, None),
-        address(1),
-        address(5),
-        name(1),
+        address(1, Some("/usr/bin/ssh")),
+        address(5, None),
+        name(1, Some("/usr/bin/get`ent")),
         flow(1, "b.example"),
         ended(1, FlowVerdict::Refused, Some("its rule was revoked")),
     ];

@@ -104,6 +104,11 @@ pub(super) fn is_protocol(protocol: u8) -> [Attributes; 2] {
     [meta(16, SCRATCH), equals(SCRATCH, &[protocol])]
 }
 
+/// The packet carries this mark (`NFT_META_MARK` 3). Only who rules the network can set one.
+pub(super) fn is_marked(mark: u32) -> [Attributes; 2] {
+    [meta(3, SCRATCH), equals(SCRATCH, &mark.to_ne_bytes())]
+}
+
 /// The flow is under way, or answers one that is (connection tracking states 2 and 4, which the
 /// kernel keeps in its own byte order).
 pub(super) fn is_under_way() -> Vec<Attributes> {
@@ -161,6 +166,15 @@ pub(super) fn note(set: &str) -> Attributes {
     let counter = expression("counter", &Attributes::new());
     let data = Attributes::new().text(1, set).be32(3, 0).be32(4, KEY).nest(7, &counter);
     expression("dynset", &data)
+}
+
+/// The ways to have a packet wait in queue 0 for the supervisor's word, which is lost where nobody
+/// serves it: the expression for it, and iptables' target, where a kernel has only that.
+pub(super) fn waits() -> [Attributes; 2] {
+    let queue = Attributes::new().bytes(1, &[0, 0]).bytes(2, &[0, 1]);
+    // Revision 0 has one field, the queue's number, in eight bytes by its alignment.
+    let target = Attributes::new().text(1, "NFQUEUE").be32(2, 0).bytes(3, &[0; 8]);
+    [expression("queue", &queue), expression("target", &target)]
 }
 
 /// Ends the rule when more than this many packets a second have come here.

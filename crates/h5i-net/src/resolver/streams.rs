@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{RecvFlags, SendFlags, SocketFlags};
@@ -22,6 +23,7 @@ pub(super) struct Streams {
 #[derive(Debug)]
 struct Stream {
     socket: OwnedFd,
+    client: Option<SocketAddr>,
     read: Vec<u8>,
 }
 
@@ -36,9 +38,10 @@ impl Streams {
         if self.open.len() >= AT_ONCE {
             self.open.pop_first();
         }
-        let socket = rustix::net::accept_with(&self.listener, flags).ok()?;
+        let (socket, client) = rustix::net::acceptfrom_with(&self.listener, flags).ok()?;
+        let client = client.and_then(|client| SocketAddr::try_from(client).ok());
         self.last += 1;
-        self.open.insert(self.last, Stream { socket, read: Vec::new() });
+        self.open.insert(self.last, Stream { socket, client, read: Vec::new() });
         self.open.get(&self.last).map(|stream| (self.last, stream.socket.as_fd()))
     }
 
@@ -70,6 +73,11 @@ impl Streams {
             self.open.remove(&number);
         }
         messages
+    }
+
+    /// Where a connection came from.
+    pub(super) fn client(&self, number: u64) -> Option<SocketAddr> {
+        self.open.get(&number)?.client
     }
 
     /// Sends an answer. A client that does not take it is closed, not waited for.

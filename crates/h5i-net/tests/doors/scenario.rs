@@ -1,5 +1,6 @@
 //! The rehearsals.
 
+mod askers;
 mod attacks;
 mod carried;
 mod datagrams;
@@ -51,6 +52,9 @@ pub(crate) const ALL: &[(&str, &str, fn())] = &[
     ("F11", "each budget stops with its name", live::budgets),
     ("F12", "bytes and names are on record", live::counted),
     ("F12", "a flow names the socket of the box that it came from", live::socket),
+    ("F13", "a refused destination names the socket that tried it", askers::addresses),
+    ("F13", "a refused name names the socket that asked", askers::names),
+    ("F13", "what a program of a real box is refused leads to it", askers::programs),
     ("F13", "refusals are counted and told at the end", live::told_at_the_end),
     ("R1", "programs of a real box work without a proxy variable, or fail at once", real::clients),
     ("R1", "a static program of C is behind the gate as all others", real::static_program),

@@ -141,13 +141,15 @@ fn words(event: &Event) -> String {
             let by = opener(*pid, program.as_ref());
             format!("refused a flow to {}: {}{spent}{by}", Shown::text(&to), Shown::text(reason))
         }
-        Event::RefusedAddress { protocol, address, port, count } => {
+        Event::RefusedAddress { protocol, address, port, count, pid, program } => {
             let to = place(protocol, address.as_deref().unwrap_or("others"), *port);
-            format!("refused {} ×{count}", Shown::text(&to))
+            let by = opener(*pid, program.as_ref());
+            format!("refused {} ×{count}{by}", Shown::text(&to))
         }
-        Event::RefusedName { name, record, count } => {
+        Event::RefusedName { name, record, count, pid, program } => {
             let name = name.as_ref().map_or_else(|| "others".to_owned(), ToString::to_string);
-            format!("refused the name {name} ×{count} (record type {record})")
+            let by = opener(*pid, program.as_ref());
+            format!("refused the name {name} ×{count} (record type {record}){by}")
         }
         Event::Resolved { name, addresses, withheld } => {
             let found = match addresses.as_slice() {

@@ -29,7 +29,7 @@ pub(super) fn refused(world: &World, to: &str) {
 
 fn recorded(world: &World, ip: IpAddr, what: RefusedProtocol) {
     world.log.wait(|event| {
-        matches!(event, Event::RefusedAddress { address, protocol, count: 1 }
+        matches!(event, Event::RefusedAddress { address, protocol, count: 1, .. }
             if *address == ip && *protocol == what)
     });
 }

@@ -352,9 +352,11 @@ pub(super) fn told_at_the_end() {
     refused(&world, "93.184.216.34:7");
     drop(world.network.take());
     assert_eq!(counts(&world), (6, 5));
-    // Nothing is left that leads anywhere.
-    let error = world.connect("93.184.216.34:7").unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+    // Nothing is left that leads anywhere, be it known or not.
+    for to in ["93.184.216.34:7", "93.184.216.34:8"] {
+        let error = world.connect(to).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{to}");
+    }
 }
 
 /// A sink that takes nothing.

@@ -42,7 +42,7 @@ pub(super) fn listed() {
         let took = (0..3).map(ask).min().unwrap();
         assert!(took < AT_ONCE, "{took:?}");
         world.log.wait(|event| {
-            matches!(event, Event::RefusedName { name: told, record: 1, count: 1 }
+            matches!(event, Event::RefusedName { name: told, record: 1, count: 1, .. }
                 if told.trim_end_matches('.').eq_ignore_ascii_case(name))
         });
     }

@@ -1,6 +1,7 @@
 //! A real box, and the programs that people run in one.
 
 use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,13 @@ use crate::world::{LONG, PUBLIC, PUBLIC_V6, World, policy, v6};
 
 /// A box behind the gate; the directories go with it.
 fn start(world: &mut World, net: &NetPolicy) -> (Session, BoxDirs) {
+    let (session, sockets, dirs) = with_sockets(net);
+    world.network = Some(world.start(sockets, net, Budgets::default()));
+    (session, dirs)
+}
+
+/// A box, and the sockets that its network needs.
+pub(super) fn with_sockets(net: &NetPolicy) -> (Session, Vec<OwnedFd>, BoxDirs) {
     let dirs = BoxDirs::new().unwrap();
     let mut policy = ResolvedPolicy::default();
     policy.fs.read = system_grants();
@@ -24,12 +32,11 @@ fn start(world: &mut World, net: &NetPolicy) -> (Session, BoxDirs) {
         requests(net).unwrap().map(|one| plan.request_socket(one.domain, one.kind, one.protocol));
     let mut session = plan.start(Arc::new(NoSink)).unwrap();
     let sockets = slots.map(|slot| session.take_socket(slot).unwrap()).into();
-    world.network = Some(world.start(sockets, net, Budgets::default()));
-    (session, dirs)
+    (session, sockets, dirs)
 }
 
 /// Runs a program to its end; whether it succeeded, and what it printed.
-fn run(session: &Session, program: &str, args: &[&str]) -> (bool, String) {
+pub(super) fn run(session: &Session, program: &str, args: &[&str]) -> (bool, String) {
     let output = session.command(program).args(args).stdin(Stdio::Null).output().unwrap();
     let mut printed = String::from_utf8_lossy(&output.stdout).into_owned();
     printed.push_str(&String::from_utf8_lossy(&output.stderr));
