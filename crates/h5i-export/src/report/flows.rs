@@ -1,144 +1,166 @@
 //! What went over the network, and what was refused there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::phrase::Phrase;
+use super::tally::{Kept, Lines, Tally};
 use super::text::{count, size};
 use crate::record::{Event, FlowVerdict, Record};
 
 /// Programs that are named with a destination.
 const PROGRAMS: usize = 5;
+/// Destinations that are kept apart: the first ones in their order.
+const DESTINATIONS: usize = 1024;
+/// Names and programs of one destination that are kept apart.
+const OF_ONE: usize = 64;
 
 /// Flows to one destination.
 #[derive(Debug, Default)]
-struct Flows<'a> {
+struct Flows {
     times: u64,
     sent: u64,
     received: u64,
     unreachable: u64,
     /// What clients named in TLS or HTTP.
-    named: BTreeSet<&'a str>,
-    programs: BTreeSet<&'a [u8]>,
+    named: Tally<String, OF_ONE>,
+    programs: Tally<Kept, OF_ONE>,
 }
 
 /// What a destination is called: its names, the address and port, and the rules.
-type Destination<'a> = (&'a [String], String, &'a [String]);
+type Destination = (Vec<String>, String, Vec<String>);
 
-/// The flows that were carried, those to one destination together.
-pub(super) fn carried(records: &[Record]) -> Vec<Phrase> {
-    let mut all: BTreeMap<Destination<'_>, Flows<'_>> = BTreeMap::new();
-    let mut open: BTreeMap<u64, Destination<'_>> = BTreeMap::new();
-    for record in records {
+/// What records tell of the network.
+#[derive(Debug, Default)]
+pub(super) struct Network {
+    carried: BTreeMap<Destination, Flows>,
+    /// Flows to destinations that are not kept apart.
+    beyond: u64,
+    /// Flows without an end so far.
+    open: BTreeMap<u64, Destination>,
+    changes: Lines,
+    names: Tally<Kept>,
+    places: Tally<String>,
+    closed: Tally<(String, String)>,
+}
+
+impl Network {
+    pub(super) fn take(&mut self, record: &Record) {
         match &record.event {
             Event::FlowStart { flow, protocol, address, port, names, rules, program, .. } => {
-                let to = (&names[..], place(protocol, address, Some(*port)), &rules[..]);
-                let flows = all.entry(to.clone()).or_default();
+                let to = (names.clone(), place(protocol, address, Some(*port)), rules.clone());
+                let flows = self.carried.entry(to.clone()).or_default();
                 flows.times += 1;
-                flows.programs.extend(program.as_ref().map(|program| program.as_bytes()));
-                open.insert(*flow, to);
+                if let Some(program) = program {
+                    flows.programs.add(Kept::new(program.as_bytes()), 1);
+                }
+                if self.carried.len() > DESTINATIONS
+                    && let Some((_, last)) = self.carried.pop_last()
+                {
+                    self.beyond += last.times;
+                }
+                self.open.insert(*flow, to);
             }
-            Event::FlowEnd { flow, named, sent, received, verdict, .. } => {
-                if let Some(flows) = open.remove(flow).and_then(|to| all.get_mut(&to)) {
+            Event::FlowEnd { flow, named, sent, received, verdict, reason, .. } => {
+                let to = self.open.remove(flow);
+                if let Some(reason) = reason {
+                    let place = to.as_ref().map_or_else(String::new, |(_, place, _)| place.clone());
+                    self.closed.add((place, reason.clone()), 1);
+                }
+                if let Some(flows) = to.and_then(|to| self.carried.get_mut(&to)) {
                     flows.sent = flows.sent.saturating_add(*sent);
                     flows.received = flows.received.saturating_add(*received);
                     flows.unreachable += u64::from(*verdict == FlowVerdict::Unreachable);
-                    flows.named.extend(named.as_deref());
+                    if let Some(named) = named {
+                        flows.named.add(named.clone(), 1);
+                    }
                 }
+            }
+            Event::NetworkChange { change, rule, .. } => self.changes.push(|| {
+                let line = Phrase::new().words(format!("Changed while it ran: {} ", change.name()));
+                match rule {
+                    Some(rule) => line.code(rule.as_bytes()).words("."),
+                    None => line.words("(everything)."),
+                }
+            }),
+            Event::RefusedName { name, count, .. } => {
+                let name = name.as_ref().map_or(&b"others"[..], |name| name.as_bytes());
+                self.names.add(Kept::new(name), *count);
+            }
+            Event::RefusedAddress { protocol, address, port, count } => {
+                let address = address.as_deref().unwrap_or("others");
+                self.places.add(place(protocol, address, *port), *count);
+            }
+            Event::RefusedFlow { protocol, address, port, reason, .. } => {
+                let address = address.as_deref().unwrap_or("the relay");
+                self.closed.add((place(protocol, address, *port), reason.clone()), 1);
             }
             _ => {}
         }
     }
-    let line = |((names, place, rules), flows): (Destination<'_>, Flows<'_>)| {
+
+    /// The flows that were carried, those to one destination together.
+    pub(super) fn carried(&self) -> Lines {
+        let lines = self.carried.iter().map(|(to, flows)| flows.line(to)).collect();
+        Lines { lines, more: self.beyond }
+    }
+
+    /// How the rules were changed while the box ran, in their order.
+    pub(super) fn changes(&self) -> Lines {
+        self.changes.clone()
+    }
+
+    /// What was refused, equal refusals together: names, destinations, then flows that the relay
+    /// closed.
+    pub(super) fn refused(&self) -> Lines {
+        let times = |n: u64| format!(", {}.", count(n, "time", "times"));
+        let mut lines = self.names.lines(|name, n| {
+            Phrase::new().words("Refused: the name ").code(name.as_bytes()).words(times(n))
+        });
+        lines.append(self.places.lines(|place, n| {
+            Phrase::new().words("Refused: ").code(place.as_bytes()).words(times(n))
+        }));
+        lines.append(self.closed.lines(|(place, reason), n| {
+            let line =
+                Phrase::new().words("Closed: ").code(place.as_bytes()).words(" (").foreign(reason);
+            line.words(format!("){}", times(n)))
+        }));
+        lines
+    }
+}
+
+impl Flows {
+    fn line(&self, (names, place, rules): &Destination) -> Phrase {
         let mut line = Phrase::new().words("Connected to ");
         if !names.is_empty() {
             line = line.code(names.join(", ")).words(" at ");
         }
-        line = line.code(place).words(format!(
+        line = line.code(place.as_bytes()).words(format!(
             ", {}, {} up, {} down",
-            count(flows.times, "time", "times"),
-            size(flows.sent),
-            size(flows.received),
+            count(self.times, "time", "times"),
+            size(self.sent),
+            size(self.received),
         ));
         // What it was allowed by is named already.
-        let more: Vec<&str> =
-            flows.named.iter().copied().filter(|name| !names.iter().any(|n| n == name)).collect();
+        let named = self.named.kinds().map(|(name, _)| name.as_str());
+        let more: Vec<&str> = named.filter(|name| !names.iter().any(|n| n == name)).collect();
         if !more.is_empty() {
             line = line.words(", for ").code(more.join(", "));
         }
-        for (at, program) in flows.programs.iter().take(PROGRAMS).enumerate() {
-            line = line.words(if at == 0 { ", by " } else { ", " }).code(*program);
+        for (at, (program, _)) in self.programs.kinds().take(PROGRAMS).enumerate() {
+            line = line.words(if at == 0 { ", by " } else { ", " }).code(program.as_bytes());
         }
-        if flows.programs.len() > PROGRAMS {
-            line = line.words(format!(" and {} more", flows.programs.len() - PROGRAMS));
+        let programs = self.programs.number();
+        if programs > PROGRAMS as u64 {
+            line = line.words(format!(" and {} more", programs - PROGRAMS as u64));
         }
-        if flows.unreachable > 0 {
-            line = line.words(format!(" ({} could not be reached)", flows.unreachable));
+        if self.unreachable > 0 {
+            line = line.words(format!(" ({} could not be reached)", self.unreachable));
         }
-        match rules {
+        match &rules[..] {
             [] => line.words("; the network is open."),
             rules => line.words("; allowed by ").code(rules.join(", ")).words("."),
         }
-    };
-    all.into_iter().map(line).collect()
-}
-
-/// How the rules were changed while the box ran, in their order.
-pub(super) fn changes(records: &[Record]) -> Vec<Phrase> {
-    let line = |record: &Record| {
-        let Event::NetworkChange { change, rule, .. } = &record.event else { return None };
-        let line = Phrase::new().words(format!("Changed while it ran: {} ", change.name()));
-        Some(match rule {
-            Some(rule) => line.code(rule.as_bytes()).words("."),
-            None => line.words("(everything)."),
-        })
-    };
-    records.iter().filter_map(line).collect()
-}
-
-/// What was refused, equal refusals together: names, destinations, then flows that the relay closed.
-pub(super) fn refused(records: &[Record]) -> Vec<Phrase> {
-    let mut names: BTreeMap<&[u8], u64> = BTreeMap::new();
-    let mut places: BTreeMap<String, u64> = BTreeMap::new();
-    let mut closed: BTreeMap<(String, &str), u64> = BTreeMap::new();
-    let mut open: BTreeMap<u64, String> = BTreeMap::new();
-    for record in records {
-        match &record.event {
-            Event::RefusedName { name, count, .. } => {
-                let name = name.as_ref().map_or(&b"others"[..], |name| name.as_bytes());
-                *names.entry(name).or_default() += count;
-            }
-            Event::RefusedAddress { protocol, address, port, count } => {
-                let address = address.as_deref().unwrap_or("others");
-                *places.entry(place(protocol, address, *port)).or_default() += count;
-            }
-            Event::RefusedFlow { protocol, address, port, reason, .. } => {
-                let address = address.as_deref().unwrap_or("the relay");
-                *closed.entry((place(protocol, address, *port), reason)).or_default() += 1;
-            }
-            Event::FlowStart { flow, protocol, address, port, .. } => {
-                open.insert(*flow, place(protocol, address, Some(*port)));
-            }
-            Event::FlowEnd { flow, reason, .. } => {
-                let place = open.remove(flow).unwrap_or_default();
-                if let Some(reason) = reason {
-                    *closed.entry((place, reason)).or_default() += 1;
-                }
-            }
-            _ => {}
-        }
     }
-    let times = |n: u64| format!(", {}.", count(n, "time", "times"));
-    let names = names
-        .into_iter()
-        .map(|(name, n)| Phrase::new().words("Refused: the name ").code(name).words(times(n)));
-    let places = places
-        .into_iter()
-        .map(|(place, n)| Phrase::new().words("Refused: ").code(place).words(times(n)));
-    let closed = closed.into_iter().map(|((place, reason), n)| {
-        let line = Phrase::new().words("Closed: ").code(place).words(" (").foreign(reason);
-        line.words(format!("){}", times(n)))
-    });
-    names.chain(places).chain(closed).collect()
 }
 
 /// `192.0.2.1:443`, `[2001:db8::1]:443/udp`, `192.0.2.1 icmp`.
