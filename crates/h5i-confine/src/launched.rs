@@ -15,13 +15,14 @@ use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, so
 
 use crate::budgets::Budgets;
 use crate::cgroup::Cgroup;
-use crate::compile::{self, TAG_LISTENER, TAG_SOCKETS};
+use crate::compile::{self, TAG_LISTENER, TAG_SEGMENTS, TAG_SOCKETS};
 use crate::control;
 use crate::error::StartError;
 use crate::event::EventSink;
 use crate::id_map::IdMap;
 use crate::layout::{Access, Layout};
 use crate::list::List;
+use crate::memory_meter::MemoryFiles;
 use crate::plan::{self, Plan};
 use crate::processes;
 use crate::session::{Session, Shared, State, reap};
@@ -185,8 +186,9 @@ impl Watcher {
             let ready = handshake(&shared.control, &steps).and_then(|mut handed| {
                 let listener = handed.remove(&TAG_LISTENER);
                 let sockets = handed.split_off(&TAG_SOCKETS);
-                let scratch = handed.into_values().collect();
-                Ok((listener, sockets, Budgets::new(&runs, scratch, cgroup)?))
+                let segments = handed.remove(&TAG_SEGMENTS);
+                let memory = MemoryFiles { scratch: handed.into_values().collect(), segments };
+                Ok((listener, sockets, Budgets::new(&runs, memory, cgroup)?))
             });
             match ready {
                 Ok((listener, sockets, budgets)) => {
