@@ -19,9 +19,9 @@ use h5i_policy::{ExportPolicy, ResolvedPolicy, Tier};
 static ALLOCATED: Cap<System> = Cap::new(System, usize::MAX);
 
 /// Programs of the shorter log: more than a report tells apart while they run.
-const PROGRAMS: u64 = 6_000;
+const PROGRAMS: u64 = 5_000;
 /// The longer log has so many times as many.
-const TIMES: u64 = 4;
+const TIMES: u64 = 3;
 /// What may differ, in bytes: some buffers double as they grow.
 const SLACK: usize = 128 << 10;
 
