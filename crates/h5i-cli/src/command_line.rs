@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use serde::Serialize;
+
 use crate::args::{Cli, asks_for_json, slip, usage_failure};
 use crate::envelope::Envelope;
 use crate::failure::{Failure, Kind};
@@ -56,6 +58,13 @@ pub(crate) fn print_line(line: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(line.as_bytes())?;
     out.write_all(b"\n")
+}
+
+/// Prints data as the one object of an answer, for verbs whose data is not to be in memory as a whole.
+pub(crate) fn print_data(data: &impl Serialize) -> io::Result<()> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    Envelope::success(data).write_to(&mut out)?;
+    out.flush()
 }
 
 fn tell(answer: &Answer) -> ExitCode {

@@ -223,7 +223,19 @@ pub(crate) enum Reader {
 /// # Errors
 /// An I/O failure if it can't be written though somebody would read it.
 pub(crate) fn print_line(line: &str) -> Result<Reader, Failure> {
-    match crate::command_line::print_line(line) {
+    reader_of(crate::command_line::print_line(line))
+}
+
+/// Prints an answer's data before the verb ends.
+///
+/// # Errors
+/// As [`print_line`].
+pub(crate) fn print_data(data: &impl Serialize) -> Result<Reader, Failure> {
+    reader_of(crate::command_line::print_data(data))
+}
+
+fn reader_of(written: std::io::Result<()>) -> Result<Reader, Failure> {
+    match written {
         Ok(()) => Ok(Reader::There),
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
         Err(e) => {

@@ -12,7 +12,7 @@ use crate::disk_meter::DiskMeter;
 use crate::error::StartError;
 use crate::event::{Event, SinkClosed, Spent};
 use crate::free_floor::FreeFloor;
-use crate::memory_meter::MemoryMeter;
+use crate::memory_meter::{MemoryFiles, MemoryMeter};
 use crate::outcome::{Limit, Stop};
 use crate::plan::RunDefaults;
 use crate::processes::{self, Caller};
@@ -48,10 +48,10 @@ pub(crate) struct Budgets {
 }
 
 impl Budgets {
-    /// For a box with these memory file systems, in its cgroup if it has one.
+    /// For a box with this memory, in its cgroup if it has one.
     pub(crate) fn new(
         runs: &RunDefaults,
-        scratch: Vec<OwnedFd>,
+        files: MemoryFiles,
         cgroup: Option<Cgroup>,
     ) -> Result<Self, StartError> {
         let failed =
@@ -59,7 +59,7 @@ impl Budgets {
         let limits = runs.limits.clone();
         let disk = match limits.disk {
             Some(allowed) => {
-                let again = scratch.iter().map(OwnedFd::try_clone).collect::<Result<_, _>>();
+                let again = files.scratch.iter().map(OwnedFd::try_clone).collect::<Result<_, _>>();
                 let again = again.map_err(failed)?;
                 let meter = DiskMeter::new(allowed.count(), runs.counted.clone(), again);
                 Some(meter.map_err(failed)?)
@@ -69,7 +69,7 @@ impl Budgets {
         let floor = limits.keep_free.map(|kept| FreeFloor::new(kept.count(), &runs.counted));
         let floor = floor.transpose().map_err(failed)?;
         let session = limits.session.and_then(|allowed| SessionClock::new(allowed.duration()));
-        let memory = limits.memory.map(|all| MemoryMeter::new(all.count(), scratch, cgroup));
+        let memory = limits.memory.map(|all| MemoryMeter::new(all.count(), files, cgroup));
         let next_cpu = Instant::now() + ACCOUNTING;
         Ok(Self { limits, next_cpu, session, memory, disk, floor })
     }

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::cgroup;
+use crate::segments;
 use crate::sys;
 
 /// Facts about the host that a plan depends on.
@@ -30,6 +31,8 @@ pub struct HostFacts {
     /// Files below `/proc` that are masked in a box: those that tell about the host and that
     /// everybody may read.
     pub proc_files_to_mask: Vec<PathBuf>,
+    /// Whether the kernel has System V memory segments.
+    pub system_v: bool,
     /// Memory of the host, bytes.
     pub memory: u64,
     /// Where a memory cgroup can be made.
@@ -89,6 +92,7 @@ impl HostFacts {
                     fs::symlink_metadata(path).is_ok_and(|found| found.mode() & 0o004 != 0)
                 })
                 .collect(),
+            system_v: fs::metadata(segments::LIST).is_ok(),
             memory: total_memory(),
             cgroup: cgroup::Place::find(rustix::process::geteuid().as_raw()),
         })

@@ -15,13 +15,14 @@ use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, so
 
 use crate::budgets::Budgets;
 use crate::cgroup::Cgroup;
-use crate::compile::{self, TAG_LISTENER, TAG_SOCKETS};
+use crate::compile::{self, TAG_LISTENER, TAG_SEGMENTS, TAG_SOCKETS};
 use crate::control;
 use crate::error::StartError;
 use crate::event::EventSink;
 use crate::id_map::IdMap;
 use crate::layout::{Access, Layout};
 use crate::list::List;
+use crate::memory_meter::MemoryFiles;
 use crate::plan::{self, Plan};
 use crate::processes;
 use crate::session::{Session, Shared, State, reap};
@@ -184,8 +185,9 @@ impl Watcher {
             let Ok((shared, also, cgroup)) = told.recv() else { return };
             let ready = handshake(&shared, &steps).and_then(|mut handed| {
                 let listener = handed.remove(&TAG_LISTENER);
-                let scratch = handed.into_values().collect();
-                Ok((listener, Budgets::new(&runs, scratch, cgroup)?))
+                let segments = handed.remove(&TAG_SEGMENTS);
+                let memory = MemoryFiles { scratch: handed.into_values().collect(), segments };
+                Ok((listener, Budgets::new(&runs, memory, cgroup)?))
             });
             match ready {
                 Ok((listener, budgets)) => {

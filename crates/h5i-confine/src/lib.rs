@@ -47,6 +47,7 @@ mod refusals;
 mod root;
 mod run;
 mod seccomp;
+mod segments;
 mod session;
 mod stdio;
 mod step;

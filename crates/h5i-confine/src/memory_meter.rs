@@ -8,6 +8,7 @@ use rustix::fs::{fstat, fstatvfs};
 
 use crate::census::{self, Counted};
 use crate::cgroup::Cgroup;
+use crate::segments;
 use crate::trees::Member;
 use crate::unnamed::UnnamedFiles;
 
@@ -33,26 +34,35 @@ pub(crate) struct Taken {
     pub(crate) each: Vec<Counted>,
 }
 
+/// By what memory of a box is seen that need not be mapped by a process.
+#[derive(Debug, Default)]
+pub(crate) struct MemoryFiles {
+    /// The box's memory file systems.
+    pub(crate) scratch: Vec<OwnedFd>,
+    /// The list of its System V segments.
+    pub(crate) segments: Option<OwnedFd>,
+}
+
 /// The memory of a box.
 #[derive(Debug)]
 pub(crate) struct MemoryMeter {
     pub(crate) allowed: u64,
     cgroup: Option<Cgroup>,
-    /// The box's memory file systems.
-    scratch: Vec<OwnedFd>,
+    files: MemoryFiles,
     unnamed: UnnamedFiles,
     /// When to look again.
     pub(crate) next: Instant,
 }
 
 impl MemoryMeter {
-    pub(crate) fn new(allowed: u64, scratch: Vec<OwnedFd>, cgroup: Option<Cgroup>) -> Self {
+    pub(crate) fn new(allowed: u64, files: MemoryFiles, cgroup: Option<Cgroup>) -> Self {
+        let scratch = files.scratch.iter();
         let devices: BTreeSet<u64> =
-            scratch.iter().filter_map(|fd| fstat(fd).ok()).map(|found| found.st_dev).collect();
+            scratch.filter_map(|fd| fstat(fd).ok()).map(|found| found.st_dev).collect();
         let unnamed = UnnamedFiles::new(devices);
         // A box that begins has nothing yet.
         let next = Instant::now() + interval(allowed, Duration::ZERO);
-        Self { allowed, cgroup, scratch, unnamed, next }
+        Self { allowed, cgroup, files, unnamed, next }
     }
 
     /// Measures, and says when to do so again.
@@ -72,7 +82,9 @@ impl MemoryMeter {
             return Taken { used, each };
         }
         let mut each: Vec<Counted> = counted();
-        let files = self.scratch.iter().map(used_of).fold(0, u64::saturating_add);
+        let files = self.files.scratch.iter().map(used_of).fold(0, u64::saturating_add);
+        let segments = self.files.segments.as_ref().map_or(0, segments::used);
+        let files = files.saturating_add(segments);
         let files = files.saturating_add(self.unnamed.look(members).memory);
         let sum = |each: &[Counted]| each.iter().map(Counted::all).fold(files, u64::saturating_add);
         let used = sum(&each);

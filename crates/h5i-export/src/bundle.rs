@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 mod verify;
+mod whole_log;
 mod write;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use crate::record::{Event, Record, Stream};
 use crate::report::Completeness;
 
 pub use verify::{Applied, Verified, VerifyError, verify_bundle, verify_receipt};
+pub use whole_log::WholeLog;
 pub use write::{BundleError, BundleInput, Existing, write_bundle};
 
 /// The version of the bundle that this crate writes and reads.
@@ -36,15 +38,14 @@ pub fn payload_name(run: u64, stream: Stream) -> String {
     format!("output-{run}-{}.txt", stream.name())
 }
 
-/// The kept output that records tell of, by its name.
-pub(crate) fn payloads_of(records: &[Record]) -> BTreeMap<String, Digest> {
-    let of = |record: &Record| match (&record.event, record.run) {
+/// The kept output that a record tells of: its name and its digest.
+pub(crate) fn payload_of(record: &Record) -> Option<(String, Digest)> {
+    match (&record.event, record.run) {
         (Event::Output { stream, payload, .. }, Some(run)) => {
             Some((payload_name(run, *stream), *payload))
         }
         _ => None,
-    };
-    records.iter().filter_map(of).collect()
+    }
 }
 
 /// The digests of the other files; its own digest names the bundle.

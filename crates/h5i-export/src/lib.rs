@@ -51,7 +51,7 @@ mod tree;
 pub use apply::{PatchError, PatchFault};
 pub use bundle::{
     Applied, BUNDLE_SCHEMA, BUNDLE_VERSION, BundleError, BundleIndex, BundleInput, Existing, INDEX,
-    PAGE, PATCH, RECEIPT, REPORT, Verified, VerifyError, payload_name, verify_bundle,
+    PAGE, PATCH, RECEIPT, REPORT, Verified, VerifyError, WholeLog, payload_name, verify_bundle,
     verify_receipt, write_bundle,
 };
 pub use digest::{Digest, DigestFormError};
@@ -67,13 +67,13 @@ pub use path::{
     ExportPath, ExportPathError, MAX_DEPTH, MAX_NAME, MAX_PATH, NameClash, NameSet, PathRule,
 };
 pub use quarantine::{QUARANTINE, collect_quarantines};
-pub use receipt::{RECEIPT_SCHEMA, RECEIPT_VERSION, Receipt};
+pub use receipt::{PieceError, RECEIPT_SCHEMA, RECEIPT_VERSION, Receipt, ReceiptError};
 pub use record::{
     Argv, ByteText, CanaryLoss, Event, FlowVerdict, Gap, GrantChange, GrantEnd, Lane,
     NetworkChange, Outcome, RECORD_VERSION, Record, RecordError, SpoolFault, Stream, Timestamp,
     TimestampFormError, Unread,
 };
-pub use report::{Completeness, Mechanism, MechanismState, ReportInput};
+pub use report::{Completeness, History, Mechanism, MechanismState, ReportInput};
 pub use review::{
     Attention, Change, ChangeKind, Closed, Export, Flag, FlagKind, LeftBehind, MachineCode,
     Proposal, Refusal, RefusalRule, Renames, ReviewError, Reviewed, Secrets, When, attention_of,

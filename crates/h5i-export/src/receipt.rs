@@ -1,12 +1,22 @@
 //! receipt.json: what is known about a box, in one object that others can check.
 
+mod pieces;
+mod read;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, BufRead, Write};
+
 use h5i_policy::Tier;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
-use crate::log::{ChainError, ChainHead, Follow};
-use crate::record::Record;
+use crate::log::ChainHead;
 use crate::report::{Mechanism, ReportInput};
+
+pub use pieces::PieceError;
+pub use read::ReceiptError;
+pub(crate) use read::{Found, read};
 
 /// The version of the receipt that this crate writes and reads.
 pub const RECEIPT_VERSION: u32 = 1;
@@ -14,7 +24,8 @@ pub const RECEIPT_VERSION: u32 = 1;
 /// The JSON Schema (draft 2020-12) of receipt.json and of the records in it.
 pub const RECEIPT_SCHEMA: &str = include_str!("../schema/receipt.schema.json");
 
-/// The receipt of a box at one export. Unknown fields are refused.
+/// The receipt of a box at one export, but for its records: they are read one after the other, since
+/// there may be any number of them. Unknown fields are refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -50,10 +61,8 @@ pub struct Receipt {
     pub page: Digest,
     /// The digest of the box's manifest, which the first record follows.
     pub manifest: Digest,
-    /// Where the log ended.
+    /// Where the log ended. Every record of the log up to then follows in the file, as `records`.
     pub head: ChainHead,
-    /// Every record of the log up to then.
-    pub records: Vec<Record>,
 }
 
 /// The digests of the files that a receipt vouches for.
@@ -65,7 +74,7 @@ pub(crate) struct Digests {
 }
 
 impl Receipt {
-    /// The receipt of a reviewed export with these files, but for its records.
+    /// The receipt of a reviewed export with these files.
     pub(crate) fn new(
         input: &ReportInput<'_>,
         policy_text: &str,
@@ -90,57 +99,30 @@ impl Receipt {
             page,
             manifest,
             head,
-            records: Vec::new(),
         }
     }
 
-    /// The receipt of these records as it is written: its fields as one reads them, then the records,
-    /// each in a line as the log has it.
+    /// Writes the receipt: its fields as one reads them, then the records of `log`, each in a line as
+    /// the log has it.
     ///
     /// # Errors
-    /// None in practice, as of [`Record::to_line`].
-    pub(crate) fn to_text(&self, records: &[Record]) -> Result<Vec<u8>, serde_json::Error> {
+    /// What `log` or `out` fails with.
+    pub(crate) fn write(&self, mut log: impl BufRead, mut out: impl Write) -> io::Result<()> {
         let mut text = serde_json::to_string_pretty(self)?;
         // The records are the last field.
-        let end = "[]\n}";
-        text.truncate(text.len().saturating_sub(end.len()));
-        text.push('[');
-        for (number, record) in records.iter().enumerate() {
-            text.push_str(if number == 0 { "\n" } else { ",\n" });
-            text.push_str(&record.to_line()?);
+        text.truncate(text.len().saturating_sub("\n}".len()));
+        out.write_all(text.as_bytes())?;
+        out.write_all(b",\n  \"records\": [")?;
+        let mut line = Vec::new();
+        let mut before: &[u8] = b"\n";
+        loop {
+            line.clear();
+            log.read_until(b'\n', &mut line)?;
+            let Some(record) = line.strip_suffix(b"\n") else { break };
+            out.write_all(before)?;
+            out.write_all(record)?;
+            before = b",\n";
         }
-        text.push_str("\n]\n}\n");
-        Ok(text.into_bytes())
+        out.write_all(b"\n]\n}\n")
     }
-
-    /// Checks that the records follow one another from the manifest to the head, all of them and
-    /// no more.
-    ///
-    /// # Errors
-    /// [`ChainError`] names the first bad record.
-    pub fn verify_records(&self) -> Result<(), ChainError> {
-        let head = chain_of(self.manifest, &self.records, Some(self.head))?;
-        if head == self.head {
-            return Ok(());
-        }
-        Err(ChainError {
-            record: self.head.records,
-            fault: crate::log::ChainFault::Surplus { expected: self.head.records },
-        })
-    }
-}
-
-/// Where these records lead, checked as a log is.
-pub(crate) fn chain_of(
-    manifest: Digest,
-    records: &[Record],
-    expected: Option<ChainHead>,
-) -> Result<ChainHead, ChainError> {
-    let mut follow = Follow::new(manifest, expected);
-    for record in records {
-        // A record that has no line makes a gap that the next one finds.
-        let line = record.to_line().unwrap_or_default();
-        follow.step(record, Digest::of(line.as_bytes()))?;
-    }
-    follow.end()
 }

@@ -4,6 +4,7 @@ mod argv;
 mod byte_text;
 mod claim;
 mod event;
+mod quick;
 #[cfg(test)]
 pub(crate) mod tests;
 mod timestamp;
@@ -132,6 +133,16 @@ impl Record {
     /// # Errors
     /// One variant of [`RecordError`] for each way to be wrong.
     pub fn from_line(line: &[u8]) -> Result<Self, RecordError> {
+        if let Some(record) = quick::read(line)
+            && record.to_line().is_ok_and(|written| written.as_bytes() == line)
+        {
+            return Ok(record);
+        }
+        Self::from_any_line(line)
+    }
+
+    /// As [`Self::from_line`], whatever the line is; says what is wrong with it.
+    fn from_any_line(line: &[u8]) -> Result<Self, RecordError> {
         let fields = serde_json::from_slice(line).map_err(RecordError::Malformed)?;
         let record = Self::from_fields(fields)?;
         if record.to_line().map_err(RecordError::Malformed)?.as_bytes() == line {

@@ -6,11 +6,14 @@ mod content;
 mod findings;
 mod flows;
 mod grants;
+mod history;
 mod html;
 mod markdown;
 mod phrase;
 mod programs;
+mod refused_calls;
 mod runs;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -18,10 +21,11 @@ mod text;
 use h5i_policy::Tier;
 use serde::{Deserialize, Serialize};
 
+pub use history::History;
 pub use runs::Completeness;
+pub(crate) use runs::Ends;
 
 use crate::home::HomeFinding;
-use crate::record::Record;
 use crate::review::Reviewed;
 
 /// All that a report is made from.
@@ -43,8 +47,8 @@ pub struct ReportInput<'a> {
     pub network: &'a str,
     /// What in the box's home acts at the next start.
     pub home: &'a [HomeFinding],
-    /// Every record of the log, in order.
-    pub records: &'a [Record],
+    /// What every record of the log tells.
+    pub history: &'a History,
     /// Each mechanism and whether it was on.
     pub enforcement: &'a [Mechanism],
     /// What was not enforced or not observed, a sentence each.

@@ -1,4 +1,8 @@
-//! What an export costs, beside git's own diff of the same change: time and peak memory.
+//! What an export costs, beside git's own diff of the same change: time and peak memory; and what many
+//! records and many programs cost.
+
+mod burst;
+mod records;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -100,7 +104,8 @@ fn measure(h5i: &Path, scratch: &Path) -> Result<()> {
         }
         println!();
     }
-    Ok(())
+    records::measure(h5i, scratch)?;
+    burst::measure(h5i, scratch)
 }
 
 /// The same change in a clone, as git shows it.

@@ -32,11 +32,12 @@ usage: cargo xtask TASK
   bench            h5i beside bare exec and bubblewrap, one run, medians and ratios
   bench --relay    10,000 short connections out of a box, beside bare loopback and tinyproxy
   bench --sizes    a box on 100, 10,000 and 100,000 files, beside worktrees, clones and bubblewrap
-  soak [N [SEED]]  kill h5i at N random moments (200) on each back end, where nothing may survive;
-                   run 5,000 programs in one session; try every property on 20,000 new cases
+  soak [N [SEED]]  kill h5i at N random moments (200) and before each of its steps on each back
+                   end, where nothing may survive; run 5,000 programs in one session; try every property on 20,000 new cases
   builds [N] [python|node|rust]   real builds in a box beside outside, N pairs (5), offline
   examples         run every example as a reader would
-  figures          what an export costs, beside git's own diff: time and peak memory
+  figures          what an export costs, beside git's own diff: time and peak memory; the same of
+                   a log of a million records, and of 10,000 programs in a burst
   fuzz [--seconds N] [TARGET]…   seeds and mutated inputs through every fuzz target
   round-trips [--commits N] [REPOSITORY]
                    box, export, verify and apply for each commit of a history

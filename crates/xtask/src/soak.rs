@@ -14,6 +14,9 @@ const LIVES: u32 = 200;
 /// Runs that share one session.
 const RUNS: u32 = 5000;
 
+/// Steps of each verb before which it is killed, three times as many of a run: all that a run has.
+const STEPS: u32 = 400;
+
 /// Cases of each property that does not say its number.
 const CASES: u32 = 20_000;
 
@@ -26,6 +29,7 @@ pub(crate) fn run(root: &Path, words: &[String]) -> Result<u8> {
     let root = root.canonicalize().context("could not find the workspace")?;
     let lives = words.first().cloned().unwrap_or_else(|| LIVES.to_string());
     let mut variables = vec![("H5I_SOAK_LIVES", lives), ("H5I_SOAK_RUNS", RUNS.to_string())];
+    variables.push(("H5I_SOAK_STEPS", STEPS.to_string()));
     variables.extend(words.get(1).map(|seed| ("H5I_SOAK_SEED", seed.clone())));
     let binaries = build(&root, &["-p", "h5i-cli", "--test", "soak"])?;
     let [binary] = binaries.as_slice() else { bail!("the soak is one binary") };

@@ -1,12 +1,15 @@
 //! `h5i receipt ls`, `show` and `purge`
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use h5i_export::{Digest, Event, Record, verify_chain};
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::Answer;
 use super::log::sentence;
+use super::{Answer, Reader};
 use crate::archive::{Archived, archived};
 use crate::args::{PurgeArgs, ShowArgs};
 use crate::caller::Caller;
@@ -14,7 +17,7 @@ use crate::failure::{Failure, Kind};
 use crate::path_error::{Action, PathError};
 use crate::receipt_log::{LOG, records};
 use crate::shown::Shown;
-use crate::store::remove_tree;
+use crate::store::{Manifest, remove_tree};
 use crate::workspace::nearest;
 
 pub(super) fn list(caller: &Caller) -> Result<Answer, Failure> {
@@ -33,8 +36,27 @@ pub(super) fn list(caller: &Caller) -> Result<Answer, Failure> {
 pub(super) fn show(caller: &Caller, args: &ShowArgs) -> Result<Answer, Failure> {
     let found = choose(&archived(&caller.store)?, &args.receipt)?;
     let told = Told::of(&found);
-    let mut data = told.data(&found);
-    let mut text = format!("{}  {}\n", Shown::text(&found.key), told.line(&found));
+    let whole = whole(&found);
+    // A broken chain is a finding.
+    let answer = Answer::new(Value::Null, String::new())?.code(u8::from(whole.is_err()));
+    // Of a long log nothing but one record is in memory.
+    if args.output.json {
+        let manifest = found.manifest.as_ref();
+        let log = Log(&found.dir);
+        super::print_data(&Full { told: told.data(&found), whole: whole.is_ok(), manifest, log })?;
+        return Ok(answer);
+    }
+    let mut reader = super::print_line(&head(&found, &told, whole.err().as_ref()))?;
+    let mut lines = records(&found.dir)?.map_while(Result::ok);
+    while let (Reader::There, Some(line)) = (reader, lines.next()) {
+        reader = super::print_line(&sentence(&line.record))?;
+    }
+    Ok(answer)
+}
+
+/// What is told of a receipt before its records, without the last line's end.
+fn head(found: &Archived, told: &Told, broken: Option<&Failure>) -> String {
+    let mut text = format!("{}  {}\n", Shown::text(&found.key), told.line(found));
     if let Some(manifest) = &found.manifest {
         // Writing to a String can't fail.
         writeln!(
@@ -50,25 +72,33 @@ pub(super) fn show(caller: &Caller, args: &ShowArgs) -> Result<Answer, Failure> 
             writeln!(text, "purpose   {}", Shown::text(purpose)).ok();
         }
     }
-    let whole = whole(&found);
-    match &whole {
-        Ok(()) => text.push_str("chain     whole\n"),
-        Err(failure) => {
-            writeln!(text, "chain     BROKEN: {}", failure.message).ok();
+    match broken {
+        None => text.push_str("chain     whole"),
+        Some(failure) => {
+            write!(text, "chain     BROKEN: {}", failure.message).ok();
         }
     }
-    let mut lines: Vec<Value> = Vec::new();
-    for line in records(&found.dir)?.map_while(Result::ok) {
-        writeln!(text, "{}", sentence(&line.record)).ok();
-        lines.push(
-            serde_json::to_value(&line.record).map_err(|e| Failure::new(Kind::Internal, &e))?,
-        );
+    text
+}
+
+/// A receipt with all its records, as programs get it.
+#[derive(Serialize)]
+struct Full<'a> {
+    #[serde(flatten)]
+    told: Value,
+    whole: bool,
+    manifest: Option<&'a Manifest>,
+    log: Log<'a>,
+}
+
+/// The records of the log in a directory, read while they are written.
+struct Log<'a>(&'a Path);
+
+impl Serialize for Log<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let lines = records(self.0).map_err(|failure| S::Error::custom(&failure.message))?;
+        serializer.collect_seq(lines.map_while(Result::ok).map(|line| line.record))
     }
-    data["whole"] = json!(whole.is_ok());
-    data["manifest"] = json!(found.manifest);
-    data["log"] = Value::Array(lines);
-    // A broken chain is a finding.
-    Ok(Answer::new(data, text)?.code(u8::from(whole.is_err())))
 }
 
 pub(super) fn purge(caller: &Caller, args: &PurgeArgs) -> Result<Answer, Failure> {

@@ -1,12 +1,11 @@
 //! `h5i box export`
 
-use std::io::{BufReader, Read as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use h5i_confine::State;
 use h5i_export::{
-    BundleError, BundleInput, ChainHead, Digest, Event, Existing, HomeFinding, Lane, Mechanism,
-    MechanismState, Record, ReportInput, Secrets, home_findings, verify_chain, write_bundle,
+    BundleError, BundleInput, Digest, Event, Existing, HomeFinding, Lane, Mechanism,
+    MechanismState, ReportInput, Secrets, WholeLog, home_findings, write_bundle,
 };
 use h5i_policy::{NetMode, ResolvedPolicy, Tier};
 use serde_json::json;
@@ -45,8 +44,7 @@ pub(super) fn export(caller: &Caller, args: &ExportArgs) -> Result<Answer, Failu
     let manifest_path = stored.host_dir().join("manifest.json");
     let manifest_bytes =
         std::fs::read(&manifest_path).map_err(PathError::at(Action::Read, &manifest_path))?;
-    let manifest_digest = Digest::of(&manifest_bytes);
-    let (records, head) = all_records(&stored.host_dir(), manifest_digest)?;
+    let log = whole_log(&stored.host_dir(), Digest::of(&manifest_bytes))?;
     let input = BundleInput {
         report: ReportInput {
             name: manifest.name.as_str(),
@@ -57,14 +55,13 @@ pub(super) fn export(caller: &Caller, args: &ExportArgs) -> Result<Answer, Failu
             purpose: manifest.purpose.as_deref(),
             network: reach(&policy),
             home: &home,
-            records: &records,
+            history: log.history(),
             enforcement: &mechanisms,
             not_enforced: &not_enforced,
             reviewed: &reviewed,
         },
+        log: &log,
         policy_text: &policy.to_toml(),
-        manifest: manifest_digest,
-        head,
         payloads: &stored.host_dir().join(PAYLOADS),
     };
     let directory = args.bundle.as_ref().map_or_else(
@@ -141,19 +138,12 @@ impl Hold {
     }
 }
 
-/// Every record, and where they lead. What has no end yet is being written: no record.
-fn all_records(
-    host_dir: &std::path::Path,
-    manifest: Digest,
-) -> Result<(Vec<Record>, ChainHead), Failure> {
+/// The log with every record. What has no end yet is being written: no record.
+fn whole_log(host_dir: &Path, manifest: Digest) -> Result<WholeLog, Failure> {
     let path = host_dir.join(LOG);
     let file = std::fs::File::open(&path).map_err(PathError::at(Action::Open, &path))?;
     let end = tail_of(&file, 0).map_err(PathError::at(Action::Read, &path))?;
-    let mut records = Vec::new();
-    let source = BufReader::new(file.take(end));
-    let head = verify_chain(source, manifest, None, |record| records.push(record.clone()))
-        .map_err(|e| Failure::new(Kind::Corrupt, &e))?;
-    Ok((records, head))
+    WholeLog::read(file, end, manifest).map_err(|e| Failure::new(Kind::Corrupt, &e))
 }
 
 fn mechanism(found: &h5i_confine::Mechanism) -> Mechanism {
@@ -193,7 +183,7 @@ fn bundle_failure(error: BundleError) -> Failure {
             Failure::new(Kind::Refused, &error).hint("-o another directory")
         }
         BundleError::NoName { .. } => Failure::new(Kind::Usage, &error),
-        BundleError::Records(_) | BundleError::Payload { .. } => {
+        BundleError::LogChanged | BundleError::Payload { .. } => {
             Failure::new(Kind::Corrupt, &error)
         }
         BundleError::Json { .. } => Failure::new(Kind::Internal, &error),

@@ -1,5 +1,7 @@
 //! `h5i receipt verify`
 
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
 use h5i_export::{
@@ -25,20 +27,22 @@ pub(super) fn verify(caller: &Caller, args: &VerifyArgs) -> Result<Answer, Failu
     let scratch = caller.scratch();
     let mut verified = verify_bundle(&directory, &scratch, None).map_err(|e| mismatch(&e))?;
     if let Some(base) = base_of(caller, &verified.index)? {
-        verified = verify_bundle(&directory, &scratch, Some(&base)).map_err(|e| mismatch(&e))?;
+        verified.apply_to(&base, &scratch).map_err(|e| mismatch(&e))?;
     }
     answer(&verified)
 }
 
 /// A receipt without its bundle.
 fn alone(path: &Path) -> Result<Answer, Failure> {
-    let content = std::fs::read(path).map_err(PathError::at(Action::Read, path))?;
-    if !content.trim_ascii_start().starts_with(b"{") {
+    let file = File::open(path).map_err(PathError::at(Action::Open, path))?;
+    let mut source = BufReader::new(file);
+    let begin = source.fill_buf().map_err(PathError::at(Action::Read, path))?;
+    if !begin.trim_ascii_start().starts_with(b"{") {
         let message = format!("`{}` is neither a bundle nor a receipt", Shown::path(path));
         return Err(Failure::told(Kind::Usage, message).hint(NAME_A_BUNDLE));
     }
-    let receipt = verify_receipt(&content).map_err(|e| mismatch(&e))?;
-    let records = receipt.records.len();
+    let receipt = verify_receipt(source, |_| ()).map_err(|e| mismatch(&e))?;
+    let records = receipt.head.records;
     let name = Shown::text(&receipt.name).to_string();
     let text = format!(
         "whole    receipt of box {name}\nrecords  {records}, the chain holds\npatch    not looked at\n"
@@ -58,7 +62,7 @@ fn answer(verified: &Verified) -> Result<Answer, Failure> {
         Applied::Yes => "the patch, applied to the base, gives the named tree",
         _ => "the base's objects are not here, so the patch was not applied",
     };
-    let records = verified.receipt.records.len();
+    let records = verified.receipt.head.records;
     let name = Shown::text(&verified.index.name).to_string();
     let text = format!(
         "whole    box {name}, bundle {}\nrecords  {records}, the chain holds\npatch    {applied}\n",

@@ -6,6 +6,7 @@
 #[path = "../support/back_ends.rs"]
 mod back_ends;
 mod budgets;
+mod bursts;
 mod ends;
 mod exported;
 mod forwarded;

@@ -8,13 +8,19 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::chance::Chance;
+use crate::left::Left;
 use crate::shapes::CollectedRemains;
 use crate::stand::Stand;
+use crate::steps::{Killer, Walk};
 use crate::traces::{assert_no_mount, await_quiet, processes_of, seen};
 
 /// What a box does when its supervisor is killed: it writes, has children of its own session, and
 /// does not end by itself.
 const BUSY: &str = "mkdir -p d; (setsid sleep 1000 &); for i in $(seq 200); do echo $i > d/$i; git add d/$i; done; sleep 1000";
+
+/// A run that ends by itself, and does a little of everything before that.
+const WHOLE: &str =
+    "(setsid sleep 1000 &); echo x >> new; /bin/true; sh -c '/bin/false; mkdir -p e/f'; exit 0";
 
 /// The stand of all lives on one back end.
 pub(crate) struct Life {
@@ -71,6 +77,10 @@ impl Life {
         life
     }
 
+    pub(crate) const fn stand(&self) -> &Stand {
+        &self.stand
+    }
+
     /// Begins something, kills it, and sees that nothing is left and all goes on.
     pub(crate) fn once(&mut self, number: u64) {
         let boxed = !self.stand.box_directories().is_empty();
@@ -96,6 +106,43 @@ impl Life {
         assert_no_mount(self.stand.path());
         assert_eq!(seen(&self.stand), self.before, "{said}");
         self.look_after(&said);
+    }
+
+    /// Walks over the steps of a verb, from its first to its last one, and kills it at `points` of them, or
+    /// at all where there are fewer. Yields how many steps there are.
+    pub(crate) fn walk(&mut self, verb: &'static str, killer: &Killer, points: u64) -> u64 {
+        self.make_ready(verb);
+        let words = self.words(verb);
+        let steps = killer.steps(&self.stand, &words);
+        self.look_after(&format!("{words:?} as a whole"));
+        let between = steps.div_ceil(points).max(1);
+        for step in (1..=steps).step_by(usize::try_from(between).unwrap()) {
+            self.make_ready(verb);
+            let said = format!("{words:?} killed before step {step} of {steps}");
+            match killer.kill(&self.stand, &words, step) {
+                Walk::Killed => self.killed += 1,
+                // Threads take turns as they like, and so not every walk has the same length.
+                Walk::Ended(fewer) => assert!(fewer < step, "{said}: {fewer}"),
+            }
+            let left = Left::by(&self.stand);
+            await_quiet(self.stand.path());
+            assert_no_mount(self.stand.path());
+            assert_eq!(seen(&self.stand), self.before, "{said}");
+            self.look_after(&said);
+            left.stands(&self.stand, &said);
+        }
+        steps
+    }
+
+    /// Sees to it that a verb finds what it needs.
+    fn make_ready(&mut self, verb: &str) {
+        let there = self.stand.box_directories().iter().any(|name| name == "a");
+        match verb {
+            "create" if there => drop(self.stand.ok(&["box", "rm", "--force", "a"])),
+            "create" | "one-shot" => {}
+            _ if there => {}
+            _ => drop(self.stand.ok(&self.words("create"))),
+        }
     }
 
     /// The next commands work, and `gc` tells what it removed.
@@ -134,6 +181,7 @@ impl Life {
         let mut words = match verb {
             "create" => vec!["box", "create", "a"],
             "run" => vec!["box", "run", "a", "--", "sh", "-c", BUSY],
+            "whole run" => vec!["box", "run", "a", "--", "sh", "-c", WHOLE],
             "one-shot" => vec!["run", "--rm", "--", "sh", "-c", "echo x > new"],
             "diff" => vec!["box", "diff", "a"],
             "export" => vec!["box", "export", "a", "--force", "-o", "../bundle"],

@@ -8,11 +8,11 @@ use h5i_policy::{ResolvedPolicy, Tier};
 
 use super::{
     Applied, BundleError, BundleInput, Existing, INDEX, PAGE, PATCH, RECEIPT, REPORT, VerifyError,
-    verify_bundle, write_bundle,
+    WholeLog, verify_bundle, verify_receipt, write_bundle,
 };
 use crate::Digest;
 use crate::fixture::Fixture;
-use crate::log::{ChainFault, LogWriter, verify_chain};
+use crate::log::{ChainFault, LogWriter};
 use crate::record::{ByteText, Event, Lane, Stream, Timestamp};
 use crate::report::{Mechanism, MechanismState, ReportInput};
 
@@ -64,10 +64,9 @@ impl Case {
             log.append(at, Lane::Host, Some(1), event).expect("appends");
             fs::write(payloads.join(KEPT), output).expect("writes");
         }
-        let mut records = Vec::new();
-        let bytes = fs::read(&path).expect("reads");
-        let head = verify_chain(&bytes[..], manifest, None, |record| records.push(record.clone()))
-            .expect("whole");
+        let length = fs::metadata(&path).expect("a file").len();
+        let read = fs::File::open(&path).expect("opens");
+        let log = WholeLog::read(read, length, manifest).expect("whole");
         let reviewed = self.fixture.accepted();
         let digest = policy.digest().to_string();
         let report = ReportInput {
@@ -79,7 +78,7 @@ impl Case {
             purpose: None,
             network: "nothing",
             home: &[],
-            records: &records,
+            history: log.history(),
             enforcement: &[Mechanism {
                 name: "seccomp".into(),
                 state: MechanismState::On,
@@ -88,8 +87,7 @@ impl Case {
             not_enforced: &[],
             reviewed: &reviewed,
         };
-        let input =
-            BundleInput { report, policy_text: &policy.to_toml(), manifest, head, payloads };
+        let input = BundleInput { report, log: &log, policy_text: &policy.to_toml(), payloads };
         let written = write_bundle(&self.out, &input, existing);
         if written.is_ok() {
             self.fits_its_schemas();
@@ -146,7 +144,7 @@ fn a_bundle_as_written_verifies_and_its_patch_applies() {
     assert_eq!(names(&case.out), [INDEX, PATCH, RECEIPT, PAGE, REPORT]);
     let verified = case.verify().expect("as written");
     assert_eq!((verified.bundle, verified.applied), (digest, Applied::Yes));
-    assert_eq!(verified.receipt.records.len(), 3);
+    assert_eq!(verified.receipt.head.records, 3);
     assert_eq!(
         verify_bundle(&case.out, &case.scratch(), None).expect("as written").applied,
         Applied::NoBase
@@ -275,12 +273,13 @@ fn removed_and_swapped_records_are_found() {
 fn a_record_after_the_noted_head_is_found() {
     let case = Case::new();
     case.write(Existing::Refuse).expect("writes");
-    let mut receipt = case.verify().expect("as written").receipt;
-    receipt.verify_records().expect("the twin: as written");
-    receipt.head = crate::receipt::chain_of(receipt.manifest, &receipt.records[..2], None)
-        .expect("two records");
-    let error = receipt.verify_records().expect_err("one too many");
-    assert!(matches!((error.record, error.fault), (2, ChainFault::Surplus { expected: 2 })));
+    let text = fs::read_to_string(case.out.join(RECEIPT)).expect("reads");
+    verify_receipt(text.as_bytes(), |_| ()).expect("the twin: as written");
+    let mut receipt: serde_json::Value = serde_json::from_str(&text).expect("json");
+    receipt["head"] = serde_json::json!({ "records": 2, "last": receipt["records"][2]["prev"] });
+    let error = verify_receipt(receipt.to_string().as_bytes(), |_| ()).expect_err("one too many");
+    let VerifyError::Records(chain) = error else { panic!("{error:?}") };
+    assert!(matches!((chain.record, chain.fault), (2, ChainFault::Surplus { expected: 2 })));
 }
 
 #[test]
@@ -356,10 +355,18 @@ fn an_empty_directory_is_taken_and_a_link_or_a_full_one_is_not() {
 }
 
 #[test]
-fn records_that_do_not_lead_to_the_head_are_refused() {
+fn a_log_that_is_changed_while_it_is_read_gives_no_bundle() {
     let case = Case::new();
     let reviewed = case.fixture.accepted();
     let manifest = Digest::of(b"manifest");
+    let path = case.fixture.path().join("receipt.jsonl");
+    let now = Timestamp::from_unix_micros(1);
+    let (mut writer, _) = LogWriter::open(&path, manifest, now).expect("opens");
+    let note = |text: &str| Event::Note { text: ByteText::new(text) };
+    writer.append(now, Lane::Host, None, note("one")).expect("appends");
+    let bytes = fs::read(&path).expect("reads");
+    let read = fs::File::open(&path).expect("opens");
+    let log = WholeLog::read(read, bytes.len() as u64, manifest).expect("whole");
     let report = ReportInput {
         name: "a",
         base_name: "main",
@@ -369,20 +376,20 @@ fn records_that_do_not_lead_to_the_head_are_refused() {
         purpose: None,
         network: "nothing",
         home: &[],
-        records: &[],
+        history: log.history(),
         enforcement: &[],
         not_enforced: &[],
         reviewed: &reviewed,
     };
-    let with = |head| {
-        write_bundle(
-            &case.out,
-            &BundleInput { report, policy_text: "", manifest, head, payloads: case.fixture.path() },
-            Existing::Refuse,
-        )
-    };
-    let mut head = crate::ChainHead::empty(manifest);
-    head.records = 4;
-    assert!(matches!(with(head), Err(BundleError::Records(_))));
-    with(crate::ChainHead::empty(manifest)).expect("the twin: no record and an empty head");
+    let payloads = case.fixture.path();
+    let input = BundleInput { report, log: &log, policy_text: "", payloads };
+    let write = || write_bundle(&case.out, &input, Existing::Refuse);
+    fs::write(&path, String::from_utf8_lossy(&bytes).replace("one", "two")).expect("writes");
+    assert!(matches!(write(), Err(BundleError::LogChanged)));
+    fs::write(&path, &bytes[..bytes.len() - 1]).expect("writes");
+    assert!(matches!(write(), Err(BundleError::LogChanged)));
+    assert!(names(case.fixture.path()).iter().all(|name| !name.starts_with(".h5i")));
+    fs::write(&path, &bytes).expect("writes");
+    writer.append(now, Lane::Host, None, note("later")).expect("appends");
+    write().expect("the twin: what is appended later is not of this log");
 }

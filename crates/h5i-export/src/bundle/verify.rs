@@ -1,9 +1,9 @@
 //! Checking a bundle that may have been changed since it was written.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -11,20 +11,20 @@ use git2::Oid;
 use h5i_policy::ResolvedPolicy;
 use rustix::fs::{Dir, FileType, Mode, OFlags};
 
-use super::{BUNDLE_VERSION, BundleIndex, INDEX, PAGE, PATCH, RECEIPT, REPORT, payloads_of};
+use super::{BUNDLE_VERSION, BundleIndex, INDEX, PAGE, PATCH, RECEIPT, REPORT, payload_of};
 use crate::apply::{Keep, PatchError, apply};
-use crate::digest::Digest;
+use crate::digest::{Digest, DigestReader};
 use crate::escape::Escaped;
 use crate::log::ChainError;
 use crate::patch_text::PatchText;
-use crate::receipt::{RECEIPT_VERSION, Receipt};
-use crate::record::Event;
-use crate::report::Completeness;
+use crate::receipt::{self, Found, PieceError, RECEIPT_VERSION, Receipt, ReceiptError};
+use crate::record::{Event, Record};
+use crate::report::{Completeness, Ends};
 use crate::store::{Base, Store, StoreError};
 
-/// The largest patch that is read, in bytes; it goes through memory in pieces. A longer one is not
-/// the one that was written.
-const MAX_PATCH: u64 = 1 << 40;
+/// The largest patch or receipt that is read, in bytes; it goes through memory in pieces. A longer one
+/// is not the one that was written.
+const MAX_STREAMED: u64 = 1 << 40;
 /// The largest other file of a bundle that is read, in bytes.
 const MAX_FILE: u64 = 1 << 30;
 
@@ -36,7 +36,7 @@ pub struct Verified {
     pub bundle: Digest,
     /// What bundle.json says.
     pub index: BundleIndex,
-    /// The receipt, with its chain checked.
+    /// The receipt; its records follow one another up to its head.
     pub receipt: Receipt,
     /// The patch.
     pub patch: PatchText,
@@ -90,6 +90,9 @@ pub enum VerifyError {
         /// What is wrong.
         source: serde_json::Error,
     },
+    /// The receipt is malformed.
+    #[error("`{RECEIPT}` is malformed")]
+    Receipt(#[source] ReceiptError),
     /// A JSON file has a version that this program does not know.
     #[error("`{file}` has version {found}, which this program does not read")]
     Version {
@@ -198,59 +201,116 @@ pub fn verify_bundle(
         let content = read(&at, directory, file)?;
         same(file, Digest::of(&content)).map(|()| content)
     };
-    let patch = PatchText::keep(open(&at, directory, PATCH)?.take(MAX_PATCH), scratch)
+    let patch = PatchText::keep(open(&at, directory, PATCH)?.take(MAX_STREAMED), scratch)
         .map_err(|source| VerifyError::Io { path: directory.join(PATCH), source })?;
     same(PATCH, patch.digest())?;
     let report = checked(REPORT)?;
     checked(PAGE)?;
-    let receipt: Receipt = parse(RECEIPT, &checked(RECEIPT)?)?;
+    let mut told = Told::of(&index);
+    let mut source = DigestReader::new(open(&at, directory, RECEIPT)?.take(MAX_STREAMED));
+    let found = receipt::read(&mut source, |record| told.take(record));
+    // Whatever it holds, the file that was written comes first.
+    let digest = source.finish();
+    let digest = digest.map_err(|source| VerifyError::Io { path: directory.join(RECEIPT), source });
+    same(RECEIPT, digest?)?;
+    let Found { receipt, chain } = found.map_err(|e| no_receipt(&directory.join(RECEIPT), e))?;
     check_version(&receipt)?;
-    check_files(&index, &receipt)?;
-    compare(&index, &receipt)?;
-    check_alone(&receipt)?;
-    for name in payloads_of(&receipt.records).keys() {
+    check_files(&index, &told)?;
+    compare(&index, &receipt, told.ends.completeness())?;
+    check_alone(&receipt, chain, told.first.as_ref())?;
+    for name in told.payloads.keys() {
         same(name, Digest::of(&read(&at, directory, name)?))?;
     }
-    let applied = match base {
-        None => Applied::NoBase,
-        Some(base) => {
-            if base.tree.to_string() != index.base_tree {
-                return Err(VerifyError::OtherBase { bundle: index.base_tree, given: base.tree });
-            }
-            let store = Store::open(base, scratch)?;
-            let found =
-                apply(&store, base.tree, patch.reader(), Keep::Ids).map_err(VerifyError::Patch)?;
-            if found.to_string() != index.tree {
-                return Err(VerifyError::Tree { named: index.tree, found });
-            }
-            Applied::Yes
+    let bundle = Digest::of(&index_bytes);
+    let mut verified = Verified { bundle, index, receipt, patch, report, applied: Applied::NoBase };
+    if let Some(base) = base {
+        verified.apply_to(base, scratch)?;
+    }
+    Ok(verified)
+}
+
+impl Verified {
+    /// Checks that the patch, applied to `base`, gives the tree that the bundle names; `scratch` is a
+    /// directory of the host for temporary files.
+    ///
+    /// # Errors
+    /// [`VerifyError`] with the first thing that does not match.
+    pub fn apply_to(&mut self, base: &Base, scratch: &Path) -> Result<(), VerifyError> {
+        let index = &self.index;
+        if base.tree.to_string() != index.base_tree {
+            let bundle = index.base_tree.clone();
+            return Err(VerifyError::OtherBase { bundle, given: base.tree });
         }
-    };
-    Ok(Verified { bundle: Digest::of(&index_bytes), index, receipt, patch, report, applied })
+        let store = Store::open(base, scratch)?;
+        let found =
+            apply(&store, base.tree, self.patch.reader(), Keep::Ids).map_err(VerifyError::Patch)?;
+        if found.to_string() != index.tree {
+            return Err(VerifyError::Tree { named: index.tree.clone(), found });
+        }
+        self.applied = Applied::Yes;
+        Ok(())
+    }
+}
+
+/// What a receipt's records tell that the rest of a bundle is compared with.
+struct Told<'a> {
+    index: &'a BundleIndex,
+    first: Option<Event>,
+    begun: bool,
+    ends: Ends,
+    /// Kept output that the index lists.
+    payloads: BTreeMap<String, Digest>,
+    /// Whether there is kept output that it does not list.
+    unlisted: bool,
+}
+
+impl<'a> Told<'a> {
+    fn of(index: &'a BundleIndex) -> Self {
+        let (ends, payloads) = (Ends::default(), BTreeMap::new());
+        Self { index, first: None, begun: false, ends, payloads, unlisted: false }
+    }
+
+    fn take(&mut self, record: &Record) {
+        if !self.begun {
+            (self.begun, self.first) = (true, Some(record.event.clone()));
+        }
+        self.ends.take(record);
+        if let Some((name, digest)) = payload_of(record) {
+            match self.index.files.contains_key(&name) {
+                true => drop(self.payloads.insert(name, digest)),
+                false => self.unlisted = true,
+            }
+        }
+    }
 }
 
 /// The index must list what every bundle has and the kept output that the receipt tells of, with
 /// its digests.
-fn check_files(index: &BundleIndex, receipt: &Receipt) -> Result<(), VerifyError> {
-    let mut kept = payloads_of(&receipt.records);
-    for (name, digest) in &index.files {
-        let own = [PATCH, RECEIPT, PAGE, REPORT].contains(&name.as_str());
-        if !own && kept.remove(name) != Some(*digest) {
-            return Err(VerifyError::Files);
-        }
+fn check_files(index: &BundleIndex, told: &Told<'_>) -> Result<(), VerifyError> {
+    let own = [PATCH, RECEIPT, PAGE, REPORT];
+    let known = |(name, digest): (&String, &Digest)| {
+        own.contains(&name.as_str()) || told.payloads.get(name) == Some(digest)
+    };
+    let all = own.iter().all(|name| index.files.contains_key(*name));
+    if all && !told.unlisted && index.files.iter().all(known) {
+        Ok(())
+    } else {
+        Err(VerifyError::Files)
     }
-    let all = [PATCH, RECEIPT, PAGE, REPORT].iter().all(|name| index.files.contains_key(*name));
-    if all && kept.is_empty() { Ok(()) } else { Err(VerifyError::Files) }
 }
 
 /// What both files say must be the same.
-fn compare(index: &BundleIndex, receipt: &Receipt) -> Result<(), VerifyError> {
+fn compare(
+    index: &BundleIndex,
+    receipt: &Receipt,
+    completeness: Completeness,
+) -> Result<(), VerifyError> {
     let same = [
         ("name", receipt.name == index.name),
         ("base", receipt.base == index.base),
         ("base_tree", receipt.base_tree == index.base_tree),
         ("tree", receipt.tree == index.tree),
-        ("completeness", Completeness::of(&receipt.records) == index.completeness),
+        ("completeness", completeness == index.completeness),
         ("patch", index.files.get(PATCH) == Some(&receipt.patch)),
         ("report", index.files.get(REPORT) == Some(&receipt.report)),
         ("page", index.files.get(PAGE) == Some(&receipt.page)),
@@ -262,15 +322,34 @@ fn compare(index: &BundleIndex, receipt: &Receipt) -> Result<(), VerifyError> {
 }
 
 /// Checks a receipt without its bundle: version, fields, the chain of records, and that the box's
-/// first record and the policy's text say what the receipt says.
+/// first record and the policy's text say what the receipt says. It is read in bounded memory; `each`
+/// is given every record in order, before it is known whether all of them are whole.
 ///
 /// # Errors
 /// [`VerifyError`] names the first thing that does not match.
-pub fn verify_receipt(content: &[u8]) -> Result<Receipt, VerifyError> {
-    let receipt: Receipt = parse(RECEIPT, content)?;
+pub fn verify_receipt(
+    source: impl Read,
+    mut each: impl FnMut(&Record),
+) -> Result<Receipt, VerifyError> {
+    let mut first = None;
+    let found = receipt::read(source, |record| {
+        first.get_or_insert_with(|| record.event.clone());
+        each(record);
+    });
+    let Found { receipt, chain } = found.map_err(|e| no_receipt(Path::new(RECEIPT), e))?;
     check_version(&receipt)?;
-    check_alone(&receipt)?;
+    check_alone(&receipt, chain, first.as_ref())?;
     Ok(receipt)
+}
+
+/// Why `path` is no receipt, or can't be read.
+fn no_receipt(path: &Path, error: ReceiptError) -> VerifyError {
+    match error {
+        ReceiptError::Text(PieceError::Io(source)) => {
+            VerifyError::Io { path: path.to_owned(), source }
+        }
+        error => VerifyError::Receipt(error),
+    }
 }
 
 fn check_version(receipt: &Receipt) -> Result<(), VerifyError> {
@@ -280,17 +359,19 @@ fn check_version(receipt: &Receipt) -> Result<(), VerifyError> {
     }
 }
 
-fn check_alone(receipt: &Receipt) -> Result<(), VerifyError> {
-    receipt.verify_records().map_err(VerifyError::Records)?;
-    compare_with_origin(receipt)?;
+fn check_alone(
+    receipt: &Receipt,
+    chain: Result<(), ChainError>,
+    first: Option<&Event>,
+) -> Result<(), VerifyError> {
+    chain.map_err(VerifyError::Records)?;
+    compare_with_origin(receipt, first)?;
     compare_policy(receipt)
 }
 
 /// What the first record says of the box must be what the receipt says.
-fn compare_with_origin(receipt: &Receipt) -> Result<(), VerifyError> {
-    let Some(Event::Create { name, base, tree, tier, profile, policy }) =
-        receipt.records.first().map(|record| &record.event)
-    else {
+fn compare_with_origin(receipt: &Receipt, first: Option<&Event>) -> Result<(), VerifyError> {
+    let Some(Event::Create { name, base, tree, tier, profile, policy }) = first else {
         return Ok(());
     };
     let same = [

@@ -1,29 +1,26 @@
 //! Writing a bundle.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags};
 
-use super::{BUNDLE_VERSION, BundleIndex, INDEX, PAGE, PATCH, RECEIPT, REPORT, payloads_of};
-use crate::digest::Digest;
-use crate::log::{ChainError, ChainHead};
-use crate::receipt::{Digests, Receipt, chain_of};
-use crate::report::{Completeness, ReportInput};
+use super::{BUNDLE_VERSION, BundleIndex, INDEX, PAGE, PATCH, RECEIPT, REPORT, WholeLog};
+use crate::digest::{Digest, DigestWriter};
+use crate::receipt::{Digests, Receipt};
+use crate::report::ReportInput;
 
 /// All that a bundle is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct BundleInput<'a> {
-    /// What the report is made from; its records are the receipt's.
+    /// What the report is made from, with the log's history.
     pub report: ReportInput<'a>,
+    /// The log whose records are the receipt's.
+    pub log: &'a WholeLog,
     /// The policy document that the box was made with.
     pub policy_text: &'a str,
-    /// The digest of the box's manifest, which the first record follows.
-    pub manifest: Digest,
-    /// Where the log ends, as its writer knows it.
-    pub head: ChainHead,
     /// The directory of the kept output that records tell of; not looked at when they tell of none.
     pub payloads: &'a Path,
 }
@@ -77,9 +74,9 @@ pub enum BundleError {
         /// The path.
         path: PathBuf,
     },
-    /// The records are not those that lead to the head.
-    #[error("the records of the box are not whole")]
-    Records(#[source] ChainError),
+    /// The log has other records than when it was read.
+    #[error("the log of the box was changed while it was read")]
+    LogChanged,
     /// Kept output of a run is not what its record says.
     #[error("the kept output `{name}` is not what its record says")]
     Payload {
@@ -125,26 +122,28 @@ pub fn write_bundle(
         report: Digest::of(report.as_bytes()),
         page: Digest::of(page.as_bytes()),
     };
-    let head = chain_of(input.manifest, input.report.records, Some(input.head))
-        .map_err(BundleError::Records)?;
-    let receipt = Receipt::new(&input.report, input.policy_text, input.manifest, head, digests);
-    let receipt = receipt
-        .to_text(input.report.records)
-        .map_err(|source| BundleError::Json { file: RECEIPT, source })?;
-    let kept = payloads_of(input.report.records);
-    for (name, written) in &kept {
+    let (log, kept) = (input.log, input.log.history().payloads());
+    for (name, written) in kept {
         let path = input.payloads.join(name);
         let found = File::open(&path).and_then(Digest::of_reader).map_err(failed("read", &path))?;
         if found != *written {
             return Err(BundleError::Payload { name: name.clone() });
         }
     }
+    let beside = tempfile::Builder::new()
+        .prefix(".h5i-bundle-")
+        .permissions(fs::Permissions::from_mode(0o755))
+        .tempdir_in(parent)
+        .map_err(failed("make a directory in", parent))?;
+    let receipt =
+        Receipt::new(&input.report, input.policy_text, log.manifest(), log.head(), digests);
     let files = [
         (PATCH, digests.patch),
         (REPORT, digests.report),
         (PAGE, digests.page),
-        (RECEIPT, Digest::of(&receipt)),
+        (RECEIPT, write_receipt(&beside.path().join(RECEIPT), &receipt, log)?),
     ];
+    let files = files.into_iter().map(|(name, digest)| (name.to_owned(), digest));
     let reviewed = input.report.reviewed;
     let index = BundleIndex {
         v: BUNDLE_VERSION,
@@ -152,23 +151,12 @@ pub fn write_bundle(
         base: reviewed.base.commit.map(|commit| commit.to_string()),
         base_tree: reviewed.base.tree.to_string(),
         tree: reviewed.tree.to_string(),
-        completeness: Completeness::of(input.report.records),
-        files: files
-            .into_iter()
-            .map(|(name, digest)| (name.to_owned(), digest))
-            .chain(kept.clone())
-            .collect(),
+        completeness: log.history().completeness(),
+        files: files.chain(kept.clone()).collect(),
     };
     let index = json(INDEX, &index)?;
-    let beside = tempfile::Builder::new()
-        .prefix(".h5i-bundle-")
-        .permissions(fs::Permissions::from_mode(0o755))
-        .tempdir_in(parent)
-        .map_err(failed("make a directory in", parent))?;
     write_file(&beside.path().join(PATCH), patch.reader())?;
-    for (name, content) in
-        [(REPORT, report.as_bytes()), (PAGE, page.as_bytes()), (RECEIPT, &receipt), (INDEX, &index)]
-    {
+    for (name, content) in [(REPORT, report.as_bytes()), (PAGE, page.as_bytes()), (INDEX, &index)] {
         write_file(&beside.path().join(name), content)?;
     }
     for name in kept.keys() {
@@ -235,13 +223,29 @@ fn place(
     beside.close().map_err(failed("remove what was at", directory))
 }
 
+/// Writes the receipt with the records of the log, and yields its digest.
+fn write_receipt(path: &Path, receipt: &Receipt, log: &WholeLog) -> Result<Digest, BundleError> {
+    let mut file = DigestWriter::new(make(path)?);
+    let same = log.again(|lines| {
+        let mut out = BufWriter::with_capacity(1 << 16, &mut file);
+        receipt.write(lines, &mut out)?;
+        out.flush()
+    });
+    if !same.map_err(failed("write", path))? {
+        return Err(BundleError::LogChanged);
+    }
+    let (file, digest) = file.finish();
+    file.sync_all().map_err(failed("sync", path))?;
+    Ok(digest)
+}
+
+fn make(path: &Path) -> Result<File, BundleError> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o644).open(path).map_err(failed("make", path))
+}
+
 fn write_file(path: &Path, mut content: impl io::Read) -> Result<(), BundleError> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o644)
-        .open(path)
-        .map_err(failed("make", path))?;
+    let mut file = make(path)?;
     io::copy(&mut content, &mut file).map_err(failed("write", path))?;
     file.sync_all().map_err(failed("sync", path))
 }

@@ -5,16 +5,18 @@ use git2::Repository;
 use h5i_policy::{ResolvedPolicy, Tier};
 
 use super::{LandError, Landing};
-use crate::bundle::{BundleInput, Existing, Verified, verify_bundle, write_bundle};
+use crate::bundle::{BundleInput, Existing, Verified, WholeLog, verify_bundle, write_bundle};
 use crate::fixture::Fixture;
 use crate::report::ReportInput;
-use crate::{ChainHead, Digest, PatchText, PathRule};
+use crate::{Digest, PatchText, PathRule};
 
 /// The bundle of what the fixture's box changed, verified.
 fn bundle(fixture: &Fixture) -> Verified {
     let reviewed = fixture.accepted();
     let manifest = Digest::of(b"manifest");
     let policy = ResolvedPolicy::default();
+    let log = tempfile::tempfile().expect("a file");
+    let log = WholeLog::read(log, 0, manifest).expect("a log without a record");
     let report = ReportInput {
         name: "a",
         base_name: "main",
@@ -24,19 +26,14 @@ fn bundle(fixture: &Fixture) -> Verified {
         purpose: None,
         network: "nothing",
         home: &[],
-        records: &[],
+        history: log.history(),
         enforcement: &[],
         not_enforced: &[],
         reviewed: &reviewed,
     };
     let out = fixture.path().join("out");
-    let input = BundleInput {
-        report,
-        policy_text: &policy.to_toml(),
-        manifest,
-        head: ChainHead::empty(manifest),
-        payloads: fixture.path(),
-    };
+    let input =
+        BundleInput { report, log: &log, policy_text: &policy.to_toml(), payloads: fixture.path() };
     write_bundle(&out, &input, Existing::Replace).expect("writes");
     verify_bundle(&out, &fixture.path().join("scratch"), None).expect("as written")
 }

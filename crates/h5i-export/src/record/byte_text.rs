@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde::de::Error as _;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::escape::Escaped;
@@ -41,12 +42,11 @@ impl fmt::Debug for ByteText {
     }
 }
 
-/// The two forms on the wire.
+/// The form on the wire of what is no text.
 #[derive(Serialize, Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
-enum Form {
-    Text(String),
-    Base64 { b64: String },
+#[serde(deny_unknown_fields)]
+struct Base64 {
+    b64: String,
 }
 
 impl Serialize for ByteText {
@@ -54,23 +54,42 @@ impl Serialize for ByteText {
         match str::from_utf8(&self.0) {
             Ok(text) => serializer.serialize_str(text),
             // The error says where, which the base64 form has no use for.
-            Err(_) => Form::Base64 { b64: encode(&self.0) }.serialize(serializer),
+            Err(_) => Base64 { b64: encode(&self.0) }.serialize(serializer),
         }
     }
 }
 
 impl<'de> Deserialize<'de> for ByteText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Form::deserialize(deserializer)? {
-            Form::Text(text) => Ok(Self(text.into_bytes())),
-            Form::Base64 { b64 } => {
-                let bytes = decode(&b64).ok_or_else(|| D::Error::custom("not canonical base64"))?;
-                if str::from_utf8(&bytes).is_ok() {
-                    return Err(D::Error::custom("base64 of what is text"));
-                }
-                Ok(Self(bytes))
-            }
+        deserializer.deserialize_any(EitherForm)
+    }
+}
+
+/// Takes a string, or an object with base64.
+struct EitherForm;
+
+impl<'de> Visitor<'de> for EitherForm {
+    type Value = ByteText;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string, or an object with base64 of what is none")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<ByteText, E> {
+        Ok(ByteText::new(text))
+    }
+
+    fn visit_string<E: serde::de::Error>(self, text: String) -> Result<ByteText, E> {
+        Ok(ByteText(text.into_bytes()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<ByteText, A::Error> {
+        let Base64 { b64 } = Base64::deserialize(MapAccessDeserializer::new(fields))?;
+        let bytes = decode(&b64).ok_or_else(|| A::Error::custom("not canonical base64"))?;
+        if str::from_utf8(&bytes).is_ok() {
+            return Err(A::Error::custom("base64 of what is text"));
         }
+        Ok(ByteText(bytes))
     }
 }
 

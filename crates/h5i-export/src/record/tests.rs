@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::{
     Argv, ByteText, CanaryLoss, Event, FlowVerdict, Gap, GrantChange, GrantEnd, Lane,
     NetworkChange, Outcome, Record, RecordError, SpoolFault, Stream, Timestamp, Unread,
@@ -314,6 +316,34 @@ fn every_kind_comes_back_from_its_line() {
             let line = record.to_line().expect("json");
             assert!(!line.contains('\n'), "{line}");
             assert_eq!(Record::from_line(line.as_bytes()).expect(&line), record);
+        }
+    }
+}
+
+proptest! {
+    /// The quick way gives what the thorough one gives, whatever was done to a line.
+    #[test]
+    fn a_line_is_read_alike_in_both_ways(
+        which: prop::sample::Index,
+        run in prop::option::of(any::<u64>()),
+        cut: prop::sample::Index,
+        with in prop_oneof!["[a-z0-9\"\\\\{}:, ]{0,3}", Just(",\"prev\":\"".to_owned()), Just("0".to_owned())],
+        edited: bool,
+    ) {
+        let mut events = every_event();
+        let record = Record { run, ..sample(events.swap_remove(which.index(events.len()))) };
+        let mut line = record.to_line().expect("json").into_bytes();
+        let quick = super::quick::read(&line);
+        prop_assert_eq!(quick.as_ref(), Some(&record), "the twin: a line as it is written");
+        if edited {
+            let at = cut.index(line.len());
+            drop(line.splice(at..at + usize::from(with.len() != 2), with.bytes()));
+        }
+        let (quick, thorough) = (Record::from_line(&line), Record::from_any_line(&line));
+        match (quick, thorough) {
+            (Ok(quick), Ok(thorough)) => prop_assert_eq!(quick, thorough),
+            (Err(quick), Err(thorough)) => prop_assert_eq!(quick.to_string(), thorough.to_string()),
+            other => prop_assert!(false, "{other:?}: {}", String::from_utf8_lossy(&line)),
         }
     }
 }

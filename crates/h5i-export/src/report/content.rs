@@ -1,16 +1,13 @@
 //! What a report says, in the order of its urgency, whatever it is written as.
 
-use super::findings::{findings, refused, verb};
+use super::findings::{findings, verb};
 use super::phrase::Phrase;
-use super::programs::programs;
-use super::runs::{Completeness, End, Run, runs};
-use super::text::{count, size, span};
-use super::{MechanismState, ReportInput, claims, flows, grants};
-use crate::record::Event;
+use super::runs::Completeness;
+use super::tally::{Lines, MAX_LISTED};
+use super::text::{count, size};
+use super::{MechanismState, ReportInput};
 use crate::review::{Change, ChangeKind, Renames, attention_of};
 
-/// The most lines of one list; the rest is counted.
-const MAX_LISTED: usize = 500;
 /// From this size on a file is named as large, in bytes.
 const LARGE: u64 = 512 << 10;
 
@@ -32,7 +29,7 @@ pub(super) struct Section {
     pub(super) order: Order,
     pub(super) items: Vec<Phrase>,
     /// How many items were left out.
-    pub(super) more: usize,
+    pub(super) more: u64,
 }
 
 /// Whether the items of a list have numbers.
@@ -45,62 +42,52 @@ pub(super) enum Order {
 pub(super) fn content(input: &ReportInput<'_>) -> Content {
     let found = findings(input);
     let (title, facts) = head(input, found.number());
-    let completeness = Completeness::of(input.records);
+    let completeness = input.history.completeness();
     let mut sections = Vec::new();
     let first = found.lines(MAX_LISTED);
     if !first.is_empty() {
         let (title, order) = ("Look here first", Order::Numbered);
         sections.push(Section { title, order, items: first, more: 0 });
     }
-    let mut list = |title, order, items: &mut dyn Iterator<Item = Phrase>| {
-        let kept: Vec<Phrase> = items.take(MAX_LISTED).collect();
-        let more = items.count();
-        if !kept.is_empty() {
-            sections.push(Section { title, order, items: kept, more });
+    let mut list = |title, found: Lines| {
+        let Lines { lines: mut items, mut more } = found;
+        more += items.len().saturating_sub(MAX_LISTED) as u64;
+        items.truncate(MAX_LISTED);
+        if !items.is_empty() {
+            sections.push(Section { title, order: Order::Plain, items, more });
         }
     };
+    let history = input.history;
     let changes = || input.reviewed.changes.iter();
-    list("Credentials used", Order::Plain, &mut grants::used(input.records).into_iter());
-    list("Network", Order::Plain, &mut network(input).into_iter());
+    list("Credentials used", history.grants.used());
+    list("Network", network(input));
     let large =
         |change: &&Change| change.bytes >= LARGE || change.added.is_none() && change.bytes > 0;
-    list(
-        "Large and binary files",
-        Order::Plain,
-        &mut changes().filter(large).map(|change| {
-            let kind = if change.added.is_none() { "binary" } else { "text" };
-            Phrase::new().code(&change.path[..]).words(format!(": {}, {kind}", size(change.bytes)))
-        }),
-    );
+    let sized = changes().filter(large).map(|change| {
+        let kind = if change.added.is_none() { "binary" } else { "text" };
+        Phrase::new().code(&change.path[..]).words(format!(": {}, {kind}", size(change.bytes)))
+    });
+    list("Large and binary files", sized.collect());
     let deleted = |change: &&Change| change.kind == ChangeKind::Deleted;
     let named = |change: &Change| Phrase::new().code(&change.path[..]);
-    list("Deleted files", Order::Plain, &mut changes().filter(deleted).map(named));
+    list("Deleted files", changes().filter(deleted).map(named).collect());
     let tests = |change: &&Change| is_test(&change.path);
-    list("Tests changed", Order::Plain, &mut changes().filter(tests).map(change_line));
+    list("Tests changed", changes().filter(tests).map(change_line).collect());
     let rest = |change: &&Change| !is_test(&change.path);
-    list("Files", Order::Plain, &mut changes().filter(rest).map(change_line));
-    list(
-        "Left in the box",
-        Order::Plain,
-        &mut input.reviewed.left.iter().map(|(path, left)| {
-            let files = count(left.files(), "file", "files");
-            Phrase::new().code(&path[..]).words(format!(": {files} ({})", left.why()))
-        }),
-    );
-    let runs = runs(input.records);
-    list("What the box said", Order::Plain, &mut claims::said(input.records).into_iter());
-    let lines = runs.iter().flat_map(|run| {
-        let told = programs(input.records, run.number);
-        let kept = claims::kept(input.records, run.number);
-        std::iter::once(run_line(run)).chain(told).chain(kept)
+    list("Files", changes().filter(rest).map(change_line).collect());
+    let left = input.reviewed.left.iter().map(|(path, left)| {
+        let files = count(left.files(), "file", "files");
+        Phrase::new().code(&path[..]).words(format!(": {files} ({})", left.why()))
     });
-    list("What ran", Order::Plain, &mut lines.into_iter());
-    list("What held", Order::Plain, &mut held(input));
-    list("Not enforced", Order::Plain, &mut missing(input));
+    list("Left in the box", left.collect());
+    list("What the box said", history.claims.said());
+    list("What ran", history.runs.lines());
+    list("What held", held(input).collect());
+    list("Not enforced", missing(input).collect());
     Content { title, facts, completeness, sections }
 }
 
-fn head(input: &ReportInput<'_>, findings: usize) -> (Phrase, Vec<Phrase>) {
+fn head(input: &ReportInput<'_>, findings: u64) -> (Phrase, Vec<Phrase>) {
     let files = input.reviewed.changes.len() as u64;
     let eyes = match findings {
         0 => "nothing stands out".to_owned(),
@@ -115,15 +102,15 @@ fn head(input: &ReportInput<'_>, findings: usize) -> (Phrase, Vec<Phrase>) {
         Some(commit) => commit.to_string(),
         None => format!("tree {}", input.reviewed.base.tree),
     };
-    let runs = runs(input.records);
+    let runs = &input.history.runs;
     let mut first = Phrase::new()
         .words(format!("Base {} (", base.get(..12).unwrap_or(&base)))
         .foreign(input.base_name)
         .words(format!(") · {} · ", input.tier))
         .foreign(input.profile)
-        .words(format!(" · {}", count(runs.len() as u64, "run", "runs")));
-    if let Some(last) = runs.last() {
-        first = first.words(", the last one: ").join(last.ending());
+        .words(format!(" · {}", count(runs.number(), "run", "runs")));
+    if let Some(ending) = runs.last_ending() {
+        first = first.words(", the last one: ").join(ending);
     }
     let second = Phrase::new()
         .words("Policy ")
@@ -140,7 +127,7 @@ fn head(input: &ReportInput<'_>, findings: usize) -> (Phrase, Vec<Phrase>) {
 }
 
 /// What the box could reach, what it was refused, and where it went.
-fn network(input: &ReportInput<'_>) -> Vec<Phrase> {
+fn network(input: &ReportInput<'_>) -> Lines {
     let is_network = |call: &str| {
         matches!(
             call,
@@ -154,12 +141,14 @@ fn network(input: &ReportInput<'_>) -> Vec<Phrase> {
                 | "sendmmsg"
         )
     };
-    let mut lines =
-        vec![Phrase::new().words("The box could reach ").foreign(input.network).words(".")];
-    lines.extend(flows::changes(input.records));
-    lines.extend(flows::refused(input.records));
-    lines.extend(refused(input.records, is_network));
-    lines.extend(flows::carried(input.records));
+    let history = input.history;
+    let reach = Phrase::new().words("The box could reach ").foreign(input.network).words(".");
+    let mut lines = Lines::from_iter([reach]);
+    lines.append(history.network.changes());
+    lines.append(history.network.refused());
+    let calls = history.calls.lines().filter(|(call, _)| is_network(call));
+    calls.for_each(|(_, refused)| lines.append(refused));
+    lines.append(history.network.carried());
     lines
 }
 
@@ -201,27 +190,6 @@ fn change_line(change: &Change) -> Phrase {
     }
     if change.old_mode != change.new_mode && change.old_mode != 0 && change.new_mode != 0 {
         line = line.words(format!(", mode {:o} → {:o}", change.old_mode, change.new_mode));
-    }
-    line
-}
-
-fn run_line(run: &Run<'_>) -> Phrase {
-    let mut line = Phrase::new().words(format!("{}. {}:", run.number, run.started));
-    for argument in run.argv {
-        line = line.words(" ").code(argument.as_bytes());
-    }
-    if run.argv_cut > 0 {
-        let cut = count(run.argv_cut.into(), "argument", "arguments");
-        line = line.words(format!(" and {cut} cut"));
-    }
-    line = line.words(": ").join(run.ending());
-    if let End::Ended(Event::RunEnd { wall_ms, cpu_ms, max_rss_bytes, .. }) = run.end {
-        line = line.words(format!(
-            " after {}, {} of processor time, {} at most",
-            span(*wall_ms),
-            span(*cpu_ms),
-            size(*max_rss_bytes)
-        ));
     }
     line
 }

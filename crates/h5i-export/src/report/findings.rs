@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::ReportInput;
 use super::phrase::Phrase;
-use super::runs::runs;
-use super::text::count;
-use super::{ReportInput, canaries, claims, flows, grants};
-use crate::record::{Event, Record};
+use super::tally::Lines;
 use crate::review::{Change, ChangeKind, FlagKind, attention_of};
 
 /// How many findings of one kind are named; the rest is counted.
@@ -14,7 +12,7 @@ const EACH: usize = 100;
 
 /// Findings that have one reason.
 struct Kind {
-    lines: Vec<Phrase>,
+    found: Lines,
     /// What more of it is called, in words that follow a number.
     more: String,
 }
@@ -26,34 +24,34 @@ pub(super) struct Findings {
 
 impl Findings {
     /// How many there are.
-    pub(super) fn number(&self) -> usize {
-        self.kinds.iter().map(|kind| kind.lines.len()).sum()
+    pub(super) fn number(&self) -> u64 {
+        self.kinds.iter().map(|kind| kind.found.number()).sum()
     }
 
     /// One line each, in order of urgency, each with the reason why it is there; not many more than
     /// `most`. No kind crowds out another: the first of every kind is named, and of a kind that has
     /// many the rest is counted in one line.
     pub(super) fn lines(self, most: usize) -> Vec<Phrase> {
-        let shown = |kind: &Kind, each: usize| kind.lines.len().min(each + 1);
+        let shown = |kind: &Kind, each: usize| kind.found.lines.len().min(each + 1);
         let fits =
             |each: &usize| self.kinds.iter().map(|kind| shown(kind, *each)).sum::<usize>() <= most;
         let each = (1..=EACH).rev().find(fits).unwrap_or(1);
         let mut lines = Vec::new();
         for mut kind in self.kinds {
             // A line that counts takes no less room than the last one that it stands for.
-            let rest = kind.lines.len().saturating_sub(each);
+            let rest = kind.found.number().saturating_sub(each as u64);
             if rest > 1 {
-                kind.lines.truncate(each);
-                kind.lines.push(Phrase::new().words(format!("And {rest} {}.", kind.more)));
+                kind.found.lines.truncate(each);
+                kind.found.lines.push(Phrase::new().words(format!("And {rest} {}.", kind.more)));
             }
-            lines.append(&mut kind.lines);
+            lines.append(&mut kind.found.lines);
         }
         lines
     }
 
     /// Adds findings that are one kind.
-    fn add(&mut self, more: &str, lines: Vec<Phrase>) {
-        self.kinds.push(Kind { lines, more: more.to_owned() });
+    fn add(&mut self, more: &str, found: Lines) {
+        self.kinds.push(Kind { found, more: more.to_owned() });
     }
 
     /// Adds findings kind by kind, in the order in which the kinds come up.
@@ -65,11 +63,11 @@ impl Findings {
         let mut places = BTreeMap::new();
         for (key, line) in found {
             let place = *places.entry(key).or_insert_with_key(|key| {
-                self.add(&more(key), Vec::new());
+                self.add(&more(key), Lines::default());
                 self.kinds.len() - 1
             });
             if let Some(kind) = self.kinds.get_mut(place) {
-                kind.lines.push(line);
+                kind.found.lines.push(line);
             }
         }
     }
@@ -78,18 +76,19 @@ impl Findings {
 /// All that needs a person's eyes.
 pub(super) fn findings(input: &ReportInput<'_>) -> Findings {
     let mut all = Findings { kinds: Vec::new() };
-    all.add("planted credentials were opened", canaries::read(input.records));
-    all.add_by(
-        |call| format!("programs were refused {call}"),
-        refused_calls(input.records, |_| true),
-    );
-    all.add("destinations or names were refused", flows::refused(input.records));
-    all.add("requests by grants were refused", grants::refused(input.records));
-    all.add("uses of grants by other programs", grants::shared(input.records));
-    all.add("runs were stopped or cut off", stops(input.records));
-    all.add("differences between what was seen and what was said", claims::gaps(input.records));
-    all.add("claims were refused", claims::refused(input.records));
-    all.add("planted credentials were lost", canaries::lost(input.records));
+    let history = input.history;
+    all.add("planted credentials were opened", history.canaries.read());
+    for (call, refused) in history.calls.lines() {
+        all.add(&format!("programs were refused {call}"), refused);
+    }
+    all.add("other calls were refused", history.calls.others());
+    all.add("destinations or names were refused", history.network.refused());
+    all.add("requests by grants were refused", history.grants.refused());
+    all.add("uses of grants by other programs", history.grants.shared());
+    all.add("runs were stopped or cut off", history.runs.stops());
+    all.add("differences between what was seen and what was said", history.claims.gaps());
+    all.add("claims were refused", history.claims.refused());
+    all.add("planted credentials were lost", history.canaries.lost());
     let flags = || input.reviewed.flags.iter();
     all.add_by(
         |shape| format!("places hold what looks like a {shape}"),
@@ -151,49 +150,4 @@ pub(super) const fn verb(kind: ChangeKind) -> &'static str {
         ChangeKind::Renamed => "was renamed",
         ChangeKind::Deleted => "was deleted",
     }
-}
-
-/// Refused calls of the chosen names, equal ones together.
-pub(super) fn refused(records: &[Record], chosen: fn(&str) -> bool) -> Vec<Phrase> {
-    refused_calls(records, chosen).into_iter().map(|(_, line)| line).collect()
-}
-
-/// The same with the call's name.
-fn refused_calls(records: &[Record], chosen: fn(&str) -> bool) -> Vec<(&str, Phrase)> {
-    let mut calls: BTreeMap<(&str, &[u8], &str), u64> = BTreeMap::new();
-    for record in records {
-        if let Event::RefusedCall { call, program, errno, count, .. } = &record.event
-            && chosen(call)
-        {
-            *calls.entry((call, program.as_bytes(), errno)).or_default() += count;
-        }
-    }
-    calls
-        .into_iter()
-        .map(|((call, program, errno), times)| {
-            let line = Phrase::new()
-                .words("Refused: ")
-                .code(call.as_bytes())
-                .words(" by ")
-                .code(program)
-                .words(format!(", {} (", count(times, "time", "times")))
-                .foreign(errno)
-                .words(").");
-            (call, line)
-        })
-        .collect()
-}
-
-/// Runs that were stopped or cut off: what they left may be half done.
-fn stops(records: &[Record]) -> Vec<Phrase> {
-    runs(records)
-        .iter()
-        .filter(|run| !run.is_complete())
-        .map(|run| {
-            Phrase::new()
-                .words(format!("Run {}: ", run.number))
-                .join(run.ending())
-                .words(". What it left may be half done.")
-        })
-        .collect()
 }

@@ -65,7 +65,7 @@ fn written(fixture: &Fixture, records: &[Record], form: fn(&ReportInput<'_>) -> 
         purpose: None,
         network: "nothing",
         home: &[],
-        records,
+        history: &records.iter().collect(),
         enforcement: &[
             Mechanism {
                 name: "seccomp".into(),

@@ -17,6 +17,18 @@ pub(super) fn shown(bytes: &[u8]) -> String {
     text
 }
 
+/// As much of untrusted bytes as [`shown`] needs to show the same: what is longer is redacted as a
+/// whole before it is cut, so that no secret is cut to what is not known for one.
+pub(super) fn kept(bytes: &[u8]) -> Vec<u8> {
+    if bytes.len() <= MAX_SHOWN {
+        return bytes.to_vec();
+    }
+    let mut clean = redact(bytes);
+    // One byte more says that there was more.
+    clean.truncate(MAX_SHOWN + 1);
+    clean
+}
+
 /// A number with its noun.
 pub(super) fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })

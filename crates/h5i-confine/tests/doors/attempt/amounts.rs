@@ -23,6 +23,7 @@ pub(crate) const ALL: &[(&str, Attempt)] = &[
     }),
     ("take-memory", |a| take_memory(number(a[0]))),
     ("take-memory-file", |a| take_memory_file(number(a[0]))),
+    ("take-segment", |a| take_segment(number(a[0]))),
     ("share-memory", |a| share_memory(number(a[0]), number(a[1]))),
     ("write-removed", |a| write_removed(a[0], number(a[1]))),
     ("write-closed", |a| write_closed(a[0], number(a[1]))),
@@ -78,6 +79,21 @@ fn take_memory_file(mebibytes: i64) -> Outcome {
     write_all(fd, mebibytes)?;
     std::thread::sleep(HELD);
     Ok(mebibytes.to_string())
+}
+
+/// The same in a System V segment that nobody has attached.
+fn take_segment(mebibytes: i64) -> Outcome {
+    let size = || A::N(mebibytes * i64::try_from(MIB).unwrap());
+    let mode = A::N((libc::IPC_CREAT | 0o600).into());
+    let segment = call(libc::SYS_shmget, &mut [A::N(libc::IPC_PRIVATE.into()), size(), mode])?;
+    let at = call(libc::SYS_shmat, &mut [A::N(segment), A::N(0), A::N(0)])?;
+    // The kernel writes each page: zeros, from a file, to where the segment stands.
+    let zero = open("/dev/zero", libc::O_RDONLY)?;
+    let filled = call(libc::SYS_read, &mut [A::N(zero), A::N(at), size()]);
+    call(libc::SYS_shmdt, &mut [A::N(at)])?;
+    std::thread::sleep(HELD);
+    call(libc::SYS_shmctl, &mut [A::N(segment), A::N(libc::IPC_RMID.into()), A::N(0)])?;
+    Ok((filled? >> 20).to_string())
 }
 
 /// Takes memory once and has children that share it.

@@ -18,6 +18,7 @@ pub(crate) const ALL: &[Scenario] = &[
     scenario("D9n", "a box above its budget can be tidied and can't grow", above),
     scenario("D9o", "of several runs the one that takes the most is stopped", largest),
     scenario("D9p", "what a run that has ended left is ended, and the session goes on", left),
+    scenario("D9q", "a System V segment counts, attached or not", segment),
 ];
 
 fn attempt(session: &Session, attempt: &[&str]) -> Output {
@@ -70,6 +71,21 @@ fn memory_file(world: &World) -> Result<String, String> {
     is_stopped(&limited, &over, Limit::Memory, ATTEMPT)?;
     is_whole(&attempt(&session, &["take-memory-file", "32"]))?;
     Ok(format!("{}", over.outcome))
+}
+
+fn segment(world: &World) -> Result<String, String> {
+    let limited = world.fresh(|p| p.limits.memory = Some(Bytes::mebibytes(64)));
+    let session = limited.start();
+    is_whole(&attempt(&session, &["take-segment", "32"]))?;
+    let over = attempt(&session, &["take-segment", "256"]);
+    let stop = is_stopped(&limited, &over, Limit::Memory, ATTEMPT)?;
+    // It is gone with the session only; until then nothing else has room.
+    let after = attempt(&session, &["take-memory", "1"]);
+    must(matches!(after.outcome, Outcome::Stopped(_)), "after", after.outcome)?;
+    drop(session);
+    let limited = world.fresh(|p| p.limits.memory = Some(Bytes::mebibytes(64)));
+    is_whole(&attempt(&limited.start(), &["take-memory", "1"]))?;
+    Ok(format!("{stop}"))
 }
 
 fn shared_memory(world: &World) -> Result<String, String> {
