@@ -43,6 +43,7 @@ impl Credentials for FirstLine {
                 "authorization".to_owned(),
                 Secret::new(format!("Bearer {secret}").into_bytes()),
             )],
+            query: None,
             append: Vec::new(),
             secrets: vec![Secret::new(secret.as_bytes().to_vec())],
             until: None,

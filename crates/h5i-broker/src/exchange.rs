@@ -7,11 +7,13 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, TRANSFER_ENC
 use http::{HeaderMap, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::time::{Instant, timeout};
+use zeroize::Zeroizing;
 
 use crate::answer::{Answer, Finish, Passing, Place, Trailers};
 use crate::engine::{Engine, Origin};
 use crate::event::{Denial, End, Event, Program, Use};
 use crate::git;
+use crate::h1::Fault;
 use crate::headers;
 use crate::ledger::{Holding, Kind, denial};
 use crate::refusal::Refusal;
@@ -236,6 +238,8 @@ async fn admit(
     if !asked.authorities.iter().all(|authority| served.is_called(authority)) {
         return Err(Refused::new(Denial::OtherHost, None));
     }
+    let name = served.grant.query.as_ref();
+    let in_query = name.map_or(Ok(Vec::new()), |name| asked.target.presented(name));
     let (holding, mut run) = match served.way() {
         h5i_policy::Via::Intercept => {
             let none = Refused::new(Denial::Token, None);
@@ -243,8 +247,10 @@ async fn admit(
             (engine.ledger.by_run(served.place, run), Some(run))
         }
         _ => {
-            let presented = headers::presented(&asked.headers, served.grant.header.as_ref());
-            let tokens: Vec<_> = presented.iter().map(|(_, token)| *token).collect();
+            let presented = headers::presented(&asked.headers, &served.grant.header);
+            let tokens = presented.iter().map(|(_, token)| *token);
+            // What stands there is never sent on.
+            let tokens: Vec<_> = tokens.chain(in_query.iter().flatten().copied()).collect();
             let found = engine.ledger.by_token(served.place, &tokens);
             if found.is_ok() {
                 // The token is for the broker. What else the client shows is judged later.
@@ -270,6 +276,7 @@ async fn admit(
         return Err(refused(Denial::Program));
     }
     served.lists(&asked.method, &asked.target).map_err(refused)?;
+    in_query.map_err(|fault| Refused::new(Fault::from(fault), run))?;
     if served.is_limited() && headers::overrides(&asked.headers) {
         let why = "it has a header by which some services take another method or path";
         return Err(Refused::new(Refusal::because(Denial::Malformed, why), run));
@@ -363,12 +370,18 @@ impl Sending<'_> {
         let served = &self.origin.served;
         let grant = &served.grant;
         let port = if grant.port == 443 { String::new() } else { format!(":{}", grant.port) };
-        let uri = format!("https://{}{port}{}", grant.host, self.target.origin_form());
         let credential = added.map(|added| &*added.credential);
+        let target = match credential.and_then(|credential| credential.query.as_ref()) {
+            Some((name, value)) => self.target.carrying(name, value.expose()),
+            None => Ok(Zeroizing::new(self.target.origin_form())),
+        };
+        let target = target.map_err(|fault| Failed::Refused(Fault::from(fault).into()))?;
+        let uri = ["https://", grant.host.as_str(), &port, &target].concat();
+        let uri = Zeroizing::new(uri);
         let sent = headers::outgoing(headers.clone(), credential)
             .and_then(|sent| headers::stamped(sent, served.stamp.as_ref()))
             .ok_or(Failed::Refused(Denial::NoCredential.into()))?;
-        let built = Request::builder().method(self.asked).uri(uri).body(body);
+        let built = Request::builder().method(self.asked).uri(uri.as_str()).body(body);
         let mut request = built.map_err(|_no_uri| Failed::Refused(Denial::Malformed.into()))?;
         *request.headers_mut() = sent;
         let mut answer = served.upstream.client().request(request);

@@ -1,8 +1,10 @@
 //! What a fuzzer asks of this crate. Not part of its interface.
 
 use bytes::BytesMut;
+use h5i_policy::QueryName;
 
 use crate::h1::{Decoder, Fault, Head, Scan, parse};
+use crate::query::decoded;
 use crate::target::Target;
 
 /// Largest input: a head, and something after it.
@@ -10,7 +12,8 @@ const LARGEST: usize = 128 * 1024;
 
 /// Reads bytes as what a program sends on one connection. Whatever they are, each request is read
 /// to the same end however the bytes were cut on the way; what is read of a head, written down
-/// plainly, is read as the same again; and its path says one thing only.
+/// plainly, is read as the same again; its path says one thing only; and a parameter of the host's
+/// stands once in its query.
 ///
 /// # Panics
 /// When it is not so.
@@ -101,6 +104,7 @@ fn written(head: &Head) -> String {
             "{path}"
         );
     }
+    carries_once(&head.target);
     let mut text = format!("{} {target} HTTP/1.1\r\nhost: {}\r\n", head.method, head.host);
     for (name, value) in &head.headers {
         assert!(!value.as_bytes().iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)));
@@ -116,4 +120,20 @@ fn written(head: &Head) -> String {
         assert_eq!(same, wanted, "{text:?}");
     }
     text
+}
+
+/// A target that carries a credential has it under its name once, and nothing else there, for a
+/// service that parts a query at `&` and for one that does at `;` as well.
+fn carries_once(target: &Target) {
+    let Ok(name) = "key".parse::<QueryName>() else { return };
+    let Ok(sent) = target.carrying(&name, b"S/1") else { return };
+    let (path, query) = sent.split_once('?').unwrap_or((sent.as_str(), ""));
+    assert_eq!(path, target.path());
+    for separators in [&['&'][..], &['&', ';']] {
+        let parameters =
+            query.split(separators).map(|one| one.split_once('=').unwrap_or((one, "")));
+        let own = parameters.filter(|(key, _)| decoded(key.as_bytes()) == b"key");
+        let values: Vec<&str> = own.map(|(_, value)| value).collect();
+        assert_eq!(values, ["S%2F1"], "{:?}", sent.as_str());
+    }
 }

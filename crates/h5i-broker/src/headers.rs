@@ -1,7 +1,7 @@
 //! The headers of a request and of an answer: what is taken out, and what is put in.
 
 use data_encoding::BASE64;
-use h5i_policy::HeaderTemplate;
+use h5i_policy::GrantHeaders;
 use http::header::{
     ACCEPT_ENCODING, ALT_SVC, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, IF_RANGE, RANGE,
     SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
@@ -36,7 +36,7 @@ fn is_credential(name: &HeaderName) -> bool {
     CREDENTIALS.contains(&name.as_str()) || CREDENTIAL_ENDS.iter().any(|end| name.ends_with(end))
 }
 
-/// Where a client may show its token, beside the header of the grant's template.
+/// Where a client may show its token, beside the headers of the grant's templates.
 const TOKENS: &[&str] = &["api-key", "authorization", "x-api-key"];
 
 /// Of one connection only. RFC 9110, section 7.6.1.
@@ -99,17 +99,15 @@ pub(crate) fn overrides(headers: &HeaderMap) -> bool {
 /// The tokens that a client shows, each with the header it is in.
 pub(crate) fn presented(
     headers: &HeaderMap,
-    template: Option<&HeaderTemplate>,
+    templates: &GrantHeaders,
 ) -> Vec<(HeaderName, TokenDigest)> {
     let mut found = Vec::new();
     let mut add =
         |name: &HeaderName, text: &[u8]| found.push((name.clone(), TokenDigest::of(text)));
     for (name, value) in headers {
         let bytes = value.as_bytes();
-        if let Some(template) = template
-            && template.name() == name.as_str()
-            && template.user().is_none()
-        {
+        let plain = templates.iter().filter(|one| one.holds_secret() && one.user().is_none());
+        for template in plain.filter(|template| template.name() == name.as_str()) {
             let (before, after) = template.around();
             let inner = bytes.strip_prefix(before.as_bytes());
             if let Some(inner) = inner.and_then(|rest| rest.strip_suffix(after.as_bytes())) {
@@ -160,8 +158,10 @@ pub(crate) fn outgoing(
         .cloned()
         .collect();
     ranges.into_iter().for_each(|name| drop(headers.remove(name)));
-    for (name, value) in &credential.headers {
+    for (name, _) in &credential.headers {
         remove(&mut headers, &[name]);
+    }
+    for (name, value) in &credential.headers {
         let mut value = HeaderValue::from_bytes(value.expose()).ok()?;
         value.set_sensitive(true);
         headers.insert(HeaderName::from_bytes(name.as_bytes()).ok()?, value);
@@ -237,7 +237,10 @@ mod tests {
 
     #[test]
     fn a_token_is_found_wherever_clients_put_it() {
-        let template: HeaderTemplate = "x-auth: key={};v=1".parse().expect("template");
+        let mut templates = GrantHeaders::default();
+        for template in ["x-auth: key={};v=1", "x-more: {}", "x-pair: {basic:u}", "x-fixed: T"] {
+            templates.add(template.parse().expect("template")).expect("another name");
+        }
         let wanted = TokenDigest::of(b"T");
         for (name, value) in [
             ("authorization", "Bearer T"),
@@ -246,8 +249,9 @@ mod tests {
             ("x-api-key", "T"),
             ("api-key", "T"),
             ("x-auth", "key=T;v=1"),
+            ("x-more", "T"),
         ] {
-            let found = presented(&map(&[(name, value)]), Some(&template));
+            let found = presented(&map(&[(name, value)]), &templates);
             assert!(found.iter().any(|(_, token)| token.is(&wanted)), "{name}: {value}");
         }
         for (name, value) in [
@@ -256,8 +260,11 @@ mod tests {
             ("cookie", "T"),
             ("x-auth", "T"),
             ("x-other", "T"),
+            ("x-pair", "T"),
+            ("x-fixed", "T"),
+            ("x-fixed", ""),
         ] {
-            let found = presented(&map(&[(name, value)]), Some(&template));
+            let found = presented(&map(&[(name, value)]), &templates);
             assert!(!found.iter().any(|(_, token)| token.is(&wanted)), "{name}: {value}");
         }
     }
@@ -285,7 +292,11 @@ mod tests {
     #[test]
     fn the_clients_own_credentials_do_not_pass_in_any_spelling() {
         let credential = Credential {
-            headers: vec![("x-auth".to_owned(), Secret::new(b"key=S".to_vec()))],
+            headers: vec![
+                ("x-auth".to_owned(), Secret::new(b"key=S".to_vec())),
+                ("a-version".to_owned(), Secret::new(b"2".to_vec())),
+            ],
+            query: None,
             append: vec![
                 ("beta".to_owned(), "login".to_owned()),
                 ("beta".to_owned(), "other".to_owned()),
@@ -306,6 +317,8 @@ mod tests {
             ("idempotency-key", "4"),
             ("x-auth", "mine"),
             ("x_auth", "mine"),
+            ("a-version", "1"),
+            ("a_version", "1"),
             ("connection", "x-hop, close"),
             ("x-hop", "1"),
             ("keep-alive", "1"),
@@ -320,6 +333,7 @@ mod tests {
             ("accept-encoding", "identity"),
             ("accept", "a/b"),
             ("x-auth", "key=S"),
+            ("a-version", "2"),
             ("beta", "other, more, login"),
             ("alpha", "new"),
         ]);

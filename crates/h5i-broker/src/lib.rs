@@ -23,6 +23,7 @@ mod json_spans;
 mod ledger;
 mod login;
 mod peers;
+mod query;
 mod redact;
 mod refusal;
 mod resolve;

@@ -271,7 +271,7 @@ impl LoginSource {
         }
         let mut secrets = vec![tokens.access.clone()];
         secrets.extend(tokens.refresh.clone());
-        Ok(Credential { headers, append, secrets, until: tokens.until })
+        Ok(Credential { headers, query: None, append, secrets, until: tokens.until })
     }
 
     fn path(&self) -> PathBuf {

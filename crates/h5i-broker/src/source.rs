@@ -12,13 +12,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use data_encoding::BASE64;
-use h5i_policy::{Grant, HeaderTemplate, SecretRef};
+use h5i_policy::{Grant, GrantHeaders, HeaderTemplate, QueryName, SecretRef};
 
 pub use host_file::HostFileError;
 pub(crate) use host_file::{HostFile, MAX_FILE};
 
 use crate::credential::{Credential, CredentialError, Credentials};
 use crate::login::{LoginSource, NoEndpoint, TokenEndpoint};
+use crate::query::percent_encoded;
 use crate::secret::Secret;
 
 /// Reads a variable of the caller's environment.
@@ -89,9 +90,9 @@ impl HostSources {
             )),
             _ => None,
         };
-        let header = grant.header.clone();
+        let (header, query) = (grant.header.clone(), grant.query.clone());
         let state = Mutex::new(State { answer: None, last: None });
-        Some(SourceCredentials { sources: self.clone(), reference, header, login, state })
+        Some(SourceCredentials { sources: self.clone(), reference, header, query, login, state })
     }
 }
 
@@ -101,13 +102,14 @@ impl fmt::Debug for HostSources {
     }
 }
 
-/// The credentials of one grant, by its secret and its header.
+/// The credentials of one grant, by its secret, its headers and the parameter of its query.
 ///
 /// As long as the secret is the same, so is the [`Arc`] that is given.
 pub struct SourceCredentials {
     sources: HostSources,
     reference: SecretRef,
-    header: Option<HeaderTemplate>,
+    header: GrantHeaders,
+    query: Option<QueryName>,
     login: Option<LoginSource>,
     /// Held while a secret is looked up: no program is asked twice, no login renewed twice.
     state: Mutex<State>,
@@ -133,50 +135,97 @@ impl SourceCredentials {
             }
             _ => self.sources.secret(&self.reference)?,
         };
-        let header = self.header.as_ref().ok_or_else(|| CredentialError::Source {
-            source_name: self.reference.to_string(),
-            why: "the grant names no header for it".to_owned(),
-        })?;
-        self.in_header(header, &secret)
-    }
-
-    /// A login's own headers, unless the grant names another one.
-    fn dress(&self, found: Credential) -> Result<Credential, CredentialError> {
-        match (&self.header, found.secrets.first()) {
-            (Some(header), Some(token)) => {
-                let Credential { headers, .. } = self.in_header(header, token)?;
-                Ok(Credential { headers, append: Vec::new(), ..found })
-            }
-            _ => Ok(found),
+        if !self.is_placed() {
+            return Err(self.no_secret("the grant names no header or query for it"));
         }
+        self.placed(&secret)
     }
 
-    fn in_header(
-        &self,
-        header: &HeaderTemplate,
-        secret: &Secret,
-    ) -> Result<Credential, CredentialError> {
+    /// Whether the grant says where the secret goes.
+    fn is_placed(&self) -> bool {
+        self.header.hold_secret() || self.query.is_some()
+    }
+
+    /// A login's own headers, unless the grant says where its token goes. Those of the grant that
+    /// do not carry it never take the place of one that does.
+    fn dress(&self, found: Credential) -> Result<Credential, CredentialError> {
+        let Some(token) = found.secrets.first() else { return Ok(found) };
+        let own = self.placed(token)?;
+        let secrets = [found.secrets.as_slice(), own.secrets.get(1..).unwrap_or_default()].concat();
+        if self.is_placed() {
+            return Ok(Credential { secrets, until: found.until, ..own });
+        }
+        let mut headers = found.headers;
+        for (name, value) in own.headers {
+            if headers.iter().all(|(taken, _)| *taken != name) {
+                headers.push((name, value));
+            }
+        }
+        Ok(Credential { headers, secrets, ..found })
+    }
+
+    /// The grant's headers and query with the secret in its places.
+    fn placed(&self, secret: &Secret) -> Result<Credential, CredentialError> {
         if !is_header_part(secret.expose()) {
             return Err(CredentialError::NoHeaderValue { source_name: self.reference.to_string() });
         }
-        let (before, after) = header.around();
         let mut secrets = vec![secret.clone()];
-        let value = match header.user() {
-            Some(user) => {
-                let pair = Secret::new([user.as_bytes(), b":", secret.expose()].concat());
-                let pair = Secret::new(BASE64.encode(pair.expose()).into_bytes());
-                let value = [before.as_bytes(), pair.expose(), after.as_bytes()].concat();
-                secrets.push(pair);
-                value
+        let mut headers = Vec::new();
+        for header in self.header.iter() {
+            let (value, other) = in_header(header, secret);
+            headers.push((header.name().to_owned(), value));
+            secrets.extend(other);
+        }
+        let mut query = None;
+        if let Some(name) = &self.query {
+            let spellings = in_query(secret);
+            if spellings.iter().any(|spelling| spelling.expose().len() > LONGEST_IN_QUERY) {
+                return Err(self.no_secret("it is longer than a query takes: 16 KiB, encoded"));
             }
-            None => {
-                secrets.extend(basic_password(before, secret));
-                [before.as_bytes(), secret.expose(), after.as_bytes()].concat()
-            }
-        };
-        let headers = vec![(header.name().to_owned(), Secret::new(value))];
-        Ok(Credential { headers, append: Vec::new(), secrets, until: None })
+            secrets.extend(spellings);
+            query = Some((name.clone(), secret.clone()));
+        }
+        Ok(Credential { headers, query, append: Vec::new(), secrets, until: None })
     }
+
+    fn no_secret(&self, why: &str) -> CredentialError {
+        CredentialError::Source { source_name: self.reference.to_string(), why: why.to_owned() }
+    }
+}
+
+/// Longest secret in a query, percent-encoded, in bytes.
+const LONGEST_IN_QUERY: usize = 16 * 1024;
+
+/// A header's value with the secret in its place, and what else of it is a secret.
+fn in_header(header: &HeaderTemplate, secret: &Secret) -> (Secret, Option<Secret>) {
+    let (before, after) = header.around();
+    let around = |inner: &[u8]| [before.as_bytes(), inner, after.as_bytes()].concat();
+    match header.user() {
+        Some(user) => {
+            let pair = Secret::new([user.as_bytes(), b":", secret.expose()].concat());
+            let pair = Secret::new(BASE64.encode(pair.expose()).into_bytes());
+            (Secret::new(around(pair.expose())), Some(pair))
+        }
+        None if header.holds_secret() => {
+            (Secret::new(around(secret.expose())), basic_password(before, secret))
+        }
+        None => (Secret::new(around(b"")), None),
+    }
+}
+
+/// The secret as a query has it, and as a service would write it that takes `+` for a blank, where
+/// these are other bytes.
+fn in_query(secret: &Secret) -> Vec<Secret> {
+    let encoded = percent_encoded(secret.expose());
+    let with_plus = zeroize::Zeroizing::new(encoded.replace("%20", "+"));
+    let mut spellings = Vec::new();
+    for text in [encoded, with_plus] {
+        let spelling = Secret::new(text.as_bytes().to_vec());
+        if spelling != *secret && !spellings.contains(&spelling) {
+            spellings.push(spelling);
+        }
+    }
+    spellings
 }
 
 impl Credentials for SourceCredentials {

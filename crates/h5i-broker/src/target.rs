@@ -38,6 +38,8 @@ pub(crate) enum TargetFault {
     Segment,
     /// `;`, which some services cut a segment at.
     Parameter,
+    /// In the query, what some services take for the parameter that carries a credential.
+    Twofold,
 }
 
 impl TargetFault {
@@ -54,6 +56,10 @@ impl TargetFault {
             }
             Self::Segment => "the path has an empty, `.` or `..` segment",
             Self::Parameter => "the path has a `;`",
+            Self::Twofold => {
+                "the query has what some services take for the parameter of the credential; leave \
+                 it out"
+            }
         }
     }
 }
@@ -117,7 +123,7 @@ fn hex(digit: u8) -> Option<u8> {
 }
 
 /// The byte that `%XX` at the start of `rest` encodes.
-fn encoded(rest: &[u8]) -> Option<u8> {
+pub(crate) fn encoded(rest: &[u8]) -> Option<u8> {
     let (Some(high), Some(low)) = (hex(*rest.get(1)?), hex(*rest.get(2)?)) else { return None };
     Some(high << 4 | low)
 }

@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 
+use crate::document::PolicyDocument;
 use crate::host_facts::HostFacts;
 use crate::layer::{Layer, Overrides};
 use crate::resolve::{ResolveRequest, Resolved, WorkspaceContent, profile_names, resolve};
+use crate::resolved::ResolvedPolicy;
 use crate::{explain, unenforced};
 
 fn resolved(profile: &str) -> Resolved {
@@ -195,6 +197,35 @@ fn a_grant_in_plain_words() {
     let lines = explain(&policy, &provenance);
     let grant = lines.iter().find(|line| line.field.starts_with("grant")).expect("a grant");
     assert!(grant.text.contains(", for git to fetch and push to refs/heads/agent/**, secret"));
+}
+
+#[test]
+fn where_a_secret_goes_and_which_programs_are_meant_in_plain_words() {
+    let document = "version = 1\n[profile.p.grant.g]\nhost = \"a.example\"\nsecret = \"env:T\"\n\
+                    header = [\"x-key: {}\", \"a-version: 2024-01\"]\nquery = \"key\"\n\
+                    methods = \"any\"\npaths = \"any\"\nvia = \"intercept\"\n\
+                    programs = [\"/usr/bin/curl\", \"git\"]";
+    let document = PolicyDocument::parse("policy.toml", document.as_bytes()).expect("a document");
+    let layers = [Layer::built_in(), Layer::user(document)];
+    let Resolved { policy, provenance, .. } =
+        resolve(&layers, &ResolveRequest::new("p"), &HostFacts::new()).expect("resolved");
+    let lines = explain(&policy, &provenance);
+    let grant = lines.iter().find(|line| line.field == "grant.g").expect("a grant");
+    insta::assert_snapshot!(grant.text, @"any any of a.example:443 by intercept, secret env:T, in header x-key, in the query as key=, which services write in their logs: take a header if this one has one, always with header a-version: 2024-01, by programs /usr/bin/curl, git (any file of this name in the box)");
+    let text = policy.to_toml();
+    let (_, grant) = text.split_once("[grant.g]\n").expect("a grant");
+    let lines: Vec<&str> =
+        grant.lines().filter(|l| l.starts_with("header") || l.starts_with("query")).collect();
+    assert_eq!(lines, ["header = [\"a-version: 2024-01\", \"x-key: {}\"]", "query = \"key\""]);
+}
+
+#[test]
+fn a_policy_that_was_frozen_before_grants_had_a_query_is_read_as_it_was() {
+    let policy = resolved("agent-claude").policy;
+    let json = policy.canonical_json();
+    assert!(json.contains("\"header\":\"none\"") && !json.contains("query"), "{json}");
+    let again = ResolvedPolicy::from_canonical_json(json.as_bytes(), policy.digest());
+    assert_eq!(again.expect("as it was"), policy);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::escape::Whole;
 use crate::resolved::ResolvedPolicy;
+use crate::units::budget;
 
 /// One difference between two policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +38,9 @@ impl fmt::Display for Change {
 /// Every difference, in the order of the fields' names; empty exactly when the policies are equal.
 #[must_use]
 pub fn diff(before: &ResolvedPolicy, after: &ResolvedPolicy) -> Vec<Change> {
-    let (before, after) = (Leaves::of(before), Leaves::of(after));
+    let (mut before, mut after) = (Leaves::of(before), Leaves::of(after));
+    before.list_as(&after);
+    after.list_as(&before);
     let keys: std::collections::BTreeSet<&Leaf> = before.0.keys().chain(after.0.keys()).collect();
     let change = |leaf: &&Leaf| {
         let (before, after) = (before.0.get(leaf).cloned(), after.0.get(leaf).cloned());
@@ -63,6 +66,20 @@ impl Leaves {
         let value = serde_json::from_str(&policy.canonical_json()).expect("canonical JSON is JSON");
         leaves.add(String::new(), &value);
         leaves
+    }
+
+    /// What is one value here and a list there, as headers are, is a list of one: it is compared by
+    /// its entries.
+    fn list_as(&mut self, other: &Self) {
+        let listed = |field: &str| other.0.keys().any(|l| l.entry.is_some() && l.field == field);
+        let single = |leaf: &&Leaf| leaf.entry.is_none() && listed(&leaf.field);
+        let leaves: Vec<Leaf> = self.0.keys().filter(single).cloned().collect();
+        for leaf in leaves {
+            let Some(text) = self.0.remove(&leaf) else { continue };
+            if text != budget::NONE {
+                self.0.insert(Leaf { entry: Some(text.clone()), ..leaf }, text);
+            }
+        }
     }
 
     fn add(&mut self, field: String, value: &Value) {
@@ -96,6 +113,7 @@ fn text(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::diff;
+    use crate::grant::Grant;
     use crate::net_rule::NetRule;
     use crate::resolved::{NetMode, ResolvedPolicy};
     use crate::units::Millis;
@@ -117,5 +135,31 @@ mod tests {
             ]
         );
         assert_eq!(diff(&after, &after), []);
+    }
+
+    #[test]
+    fn a_second_header_is_a_change_of_that_one_alone() {
+        let with = |headers: &[&str]| {
+            let mut policy = ResolvedPolicy::default();
+            let mut grant = Grant::to("a.example".parse().expect("a host"));
+            for header in headers {
+                grant.header.add(header.parse().expect(header)).expect(header);
+            }
+            policy.grants.insert("g".into(), grant);
+            policy
+        };
+        let told = |before: &[&str], after: &[&str]| {
+            let changes = diff(&with(before), &with(after));
+            changes.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let two = &["a: 1", "x: {}"][..];
+        assert_eq!(told(&["x: {}"], two), ["grant.g.header: + a: 1"]);
+        assert_eq!(told(two, &["x: {}"]), ["grant.g.header: - a: 1"]);
+        assert_eq!(told(&[], two), ["grant.g.header: + a: 1", "grant.g.header: + x: {}"]);
+        assert_eq!(told(&["x: {}"], &["y: {}"]), ["grant.g.header: x: {} → y: {}"]);
+        let mut query = with(&["x: {}"]);
+        query.grants.get_mut("g").expect("a grant").query = Some("key".parse().expect("a name"));
+        let changes = diff(&with(&["x: {}"]), &query);
+        assert_eq!(changes[0].to_string(), "grant.g.query: + key");
     }
 }

@@ -5,8 +5,10 @@ use std::fmt::{self, Display};
 use crate::escape::{Escaped, Tail};
 use crate::git_use::GitUse;
 use crate::grant::{Allowed, Grant};
+use crate::header_template::HeaderTemplate;
 use crate::history::History;
 use crate::net_rule::ServerName;
+use crate::pattern::Pattern;
 use crate::provenance::{Provenance, Source};
 use crate::resolved::{
     Combine, Debuggers, Executables, GrantOrigin, LandlockMode, Namespaces, NetMode, RecordOutput,
@@ -269,14 +271,34 @@ fn describe_grant(grant: &Grant) -> String {
     let git = Some(&grant.git).filter(|git| **git != GitUse::Any);
     also("for git to", git.map(|git| git as &dyn Display));
     also("secret", grant.secret.as_ref().map(|secret| secret as &dyn Display));
+    let (carry, fixed): (Vec<_>, Vec<_>) =
+        grant.header.iter().partition(|header| header.holds_secret());
+    if !carry.is_empty() {
+        also("in header", Some(&listed(carry.into_iter().map(HeaderTemplate::name))));
+    }
+    if let Some(query) = &grant.query {
+        let logged = "which services write in their logs: take a header if this one has one";
+        also("in the query", Some(&format!("as {query}=, {logged}")));
+    }
+    for header in fixed {
+        also("always with header", Some(header));
+    }
     also("requests at most", grant.requests.as_ref().map(|n| n as &dyn Display));
     also("up at most", grant.bytes_up.as_ref().map(|n| n as &dyn Display));
     also("down at most", grant.bytes_down.as_ref().map(|n| n as &dyn Display));
     also("for", grant.lasts.as_ref().map(|n| n as &dyn Display));
     if let Allowed::Only(programs) = &grant.programs {
-        also("by programs", Some(&listed(programs)));
+        also("by programs", Some(&listed(programs.iter().map(program))));
     }
     text
+}
+
+/// Which files a pattern of programs is about.
+fn program(pattern: &Pattern) -> String {
+    match pattern.is_anchored() {
+        true => pattern.to_string(),
+        false => format!("{pattern} (any file of this name in the box)"),
+    }
 }
 
 fn allowed<T: Ord + Display>(allowed: &Allowed<T>) -> String {

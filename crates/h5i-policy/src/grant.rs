@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::git_use::GitUse;
-use crate::header_template::HeaderTemplate;
+use crate::grant_headers::GrantHeaders;
 use crate::host_name::HostName;
 use crate::pattern::Pattern;
+use crate::query_name::QueryName;
 use crate::secret_ref::SecretRef;
 use crate::units::{Bytes, Millis, budget};
 use crate::word::words;
@@ -28,17 +29,24 @@ pub struct Grant {
     /// Where the host finds the credential; `None` adds none.
     #[serde(with = "budget")]
     pub secret: Option<SecretRef>,
-    /// The header that carries the credential; `None` where there is no secret, or where a login
-    /// knows its own.
-    #[serde(with = "budget")]
-    pub header: Option<HeaderTemplate>,
+    /// The headers that carry the credential, and others that are not the box's to choose; none
+    /// where there is no secret. A login has headers of its own, whose place those with a place for
+    /// the secret take.
+    pub header: GrantHeaders,
+    /// The parameter of the query that carries the credential.
+    ///
+    /// Left out of the text where there is none: the digest of a grant says nothing of what it does
+    /// not have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query: Option<QueryName>,
     /// Request methods that may pass.
     pub methods: Allowed<Method>,
     /// Request paths that may pass, after one normalisation, without the query.
     pub paths: Allowed<Pattern>,
     /// What git may do, for a grant that is for git alone.
     pub git: GitUse,
-    /// Programs in the box that may use the grant, by absolute path.
+    /// Programs in the box that may use the grant, by the absolute path of the executable, as the
+    /// kernel has it: no link. A pattern that is not anchored matches files anywhere in the box.
     pub programs: Allowed<Pattern>,
     /// The way from the box to the broker.
     pub via: Via,
@@ -134,7 +142,8 @@ impl Grant {
             host,
             port: 443,
             secret: None,
-            header: None,
+            header: GrantHeaders::default(),
+            query: None,
             methods: Allowed::Any,
             paths: Allowed::Any,
             git: GitUse::Any,

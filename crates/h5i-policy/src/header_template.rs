@@ -1,4 +1,4 @@
-//! The header by which a credential is shown to a service.
+//! A header that the host writes into each request by a grant.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,17 +7,29 @@ use serde::{Deserialize, Serialize};
 
 /// A header with one place for the secret: `authorization: Bearer {}`, or
 /// `authorization: Basic {basic:USER}` where the service wants a user's name and the secret as its
-/// password, in Base64 (RFC 7617), as git hosts do.
+/// password, in Base64 (RFC 7617), as git hosts do. Or one without a place, whose value is the
+/// policy's and not the box's: `api-version: 2024-01`.
 ///
-/// The name is a token in lower case, the value is printable ASCII with exactly one place. RFC 9110,
-/// section 5.
+/// The name is a token in lower case, the value is printable ASCII with one place at most. Without a
+/// place it has no brace, so that a misspelt place is none. RFC 9110, section 5.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HeaderTemplate {
     name: String,
     before: String,
-    user: Option<String>,
+    place: Place,
     after: String,
+}
+
+/// What goes between the two parts of a value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Place {
+    /// Nothing: the value is fixed.
+    None,
+    /// `{}`: the secret.
+    Secret,
+    /// `{basic:USER}`: the secret as this user's password.
+    Password(String),
 }
 
 /// Why a text is not a [`HeaderTemplate`].
@@ -35,7 +47,10 @@ pub enum HeaderTemplateError {
     /// The header decides how the message is framed or where it goes.
     #[error("this header belongs to the connection and can't carry a credential")]
     ConnectionHeader,
-    /// There is no `{}` or more than one.
+    /// The header is one that the broker sets, to look through the answer.
+    #[error("the broker decides this header, so that it can look for the secret in the answer")]
+    OfTheBroker,
+    /// There is nothing, more than one place, or a brace that is none.
     #[error("the header's value needs exactly one {{}} or {{basic:USER}}, the place of the secret")]
     NoPlace,
     /// The user's name in `{basic:USER}` has a colon.
@@ -60,6 +75,11 @@ const OF_THE_CONNECTION: &[&str] = &[
     "upgrade",
 ];
 
+/// Headers by which a service would pack its answer, or send a part.
+fn is_of_the_broker(name: &str) -> bool {
+    name == "accept-encoding" || name == "range" || name.ends_with("-range")
+}
+
 impl HeaderTemplate {
     /// The header's name, in lower case.
     #[must_use]
@@ -67,14 +87,24 @@ impl HeaderTemplate {
         &self.name
     }
 
+    /// Whether the secret goes into it.
+    #[must_use]
+    pub fn holds_secret(&self) -> bool {
+        self.place != Place::None
+    }
+
     /// The user whose password the secret is, where both go into the header together: in Base64,
     /// with a colon between them.
     #[must_use]
     pub fn user(&self) -> Option<&str> {
-        self.user.as_deref()
+        match &self.place {
+            Place::Password(user) => Some(user),
+            Place::None | Place::Secret => None,
+        }
     }
 
-    /// What stands before and after the place in the header's value.
+    /// What stands before and after the place in the header's value; the whole value and nothing
+    /// where there is no place.
     #[must_use]
     pub fn around(&self) -> (&str, &str) {
         (&self.before, &self.after)
@@ -93,40 +123,50 @@ impl FromStr for HeaderTemplate {
         if OF_THE_CONNECTION.contains(&name.as_str()) {
             return Err(HeaderTemplateError::ConnectionHeader);
         }
+        if is_of_the_broker(&name) {
+            return Err(HeaderTemplateError::OfTheBroker);
+        }
         let value = value.trim_matches(' ');
         if !value.bytes().all(|b| (b' '..=b'~').contains(&b)) {
             return Err(HeaderTemplateError::BadValue);
         }
-        let (before, user, after) = place(value).ok_or(HeaderTemplateError::NoPlace)?;
-        if place(after).is_some() {
-            return Err(HeaderTemplateError::NoPlace);
-        }
-        if user.is_some_and(|user| user.contains(':')) {
-            return Err(HeaderTemplateError::BadUser);
-        }
-        let (before, after) = (before.to_owned(), after.to_owned());
-        Ok(Self { name, before, user: user.map(str::to_owned), after })
+        let (before, place, after) = match first_place(value) {
+            Some((_, _, after)) if first_place(after).is_some() => {
+                return Err(HeaderTemplateError::NoPlace);
+            }
+            Some((_, Place::Password(user), _)) if user.contains(':') => {
+                return Err(HeaderTemplateError::BadUser);
+            }
+            Some(found) => found,
+            None if value.is_empty() || value.contains(['{', '}']) => {
+                return Err(HeaderTemplateError::NoPlace);
+            }
+            None => (value, Place::None, ""),
+        };
+        Ok(Self { name, before: before.to_owned(), place, after: after.to_owned() })
     }
 }
 
-/// The first place of a value: what stands before it, whose password goes there, and what follows.
-fn place(value: &str) -> Option<(&str, Option<&str>, &str)> {
+/// The first place of a value, and what stands before and after it.
+fn first_place(value: &str) -> Option<(&str, Place, &str)> {
     value.match_indices('{').find_map(|(at, _)| {
         let (inside, after) = value[at + 1..].split_once('}')?;
-        match inside.strip_prefix("basic:") {
-            None if inside.is_empty() => Some((&value[..at], None, after)),
-            None => None,
-            Some(user) => Some((&value[..at], Some(user), after)),
-        }
+        let place = match inside.strip_prefix("basic:") {
+            None if inside.is_empty() => Place::Secret,
+            None => return None,
+            Some(user) => Place::Password(user.to_owned()),
+        };
+        Some((&value[..at], place, after))
     })
 }
 
 impl fmt::Display for HeaderTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.name, self.before)?;
-        match &self.user {
-            Some(user) => write!(f, "{{basic:{user}}}{}", self.after),
-            None => write!(f, "{{}}{}", self.after),
+        match &self.place {
+            Place::None => f.write_str(&self.after),
+            Place::Secret => write!(f, "{{}}{}", self.after),
+            Place::Password(user) => write!(f, "{{basic:{user}}}{}", self.after),
         }
     }
 }
@@ -160,9 +200,11 @@ mod tests {
                 "Authorization: Basic {basic:x-access-token}",
                 "authorization: Basic {basic:x-access-token}",
             ),
+            ("Api-Version:2024-01 ", "api-version: 2024-01"),
         ] {
             let template: HeaderTemplate = written.parse().expect(written);
             assert_eq!(template.to_string(), canonical);
+            assert_eq!(template.holds_secret(), written.contains('}'), "{written}");
             assert_eq!(canonical.parse(), Ok(template));
         }
     }
@@ -180,7 +222,11 @@ mod tests {
             ("x: é{}", E::BadValue),
             ("Host: {}", E::ConnectionHeader),
             ("content-length: {}", E::ConnectionHeader),
-            ("x: token", E::NoPlace),
+            ("Accept-Encoding: gzip", E::OfTheBroker),
+            ("range: bytes=0-3", E::OfTheBroker),
+            ("x-ms-range: {}", E::OfTheBroker),
+            ("x:", E::NoPlace),
+            ("x: }", E::NoPlace),
             ("x: {}{}", E::NoPlace),
             ("x: {basic:a}{}", E::NoPlace),
             ("x: {}{basic:a}", E::NoPlace),

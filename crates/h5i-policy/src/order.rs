@@ -220,6 +220,7 @@ impl Findings {
             port: _,
             secret: _,
             header: _,
+            query: _,
             methods,
             paths,
             git,
@@ -265,7 +266,7 @@ impl Grant {
     pub(crate) fn is_same_door(&self, other: &Self) -> bool {
         (&self.host, self.port, self.via) == (&other.host, other.port, other.via)
             && self.secret == other.secret
-            && self.header == other.header
+            && (&self.header, &self.query) == (&other.header, &other.query)
             && self.variables == other.variables
     }
 }

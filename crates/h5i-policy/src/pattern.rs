@@ -140,6 +140,12 @@ impl Pattern {
         &self.text
     }
 
+    /// Whether it matches from the root of the tree only, and not at any depth.
+    #[must_use]
+    pub fn is_anchored(&self) -> bool {
+        self.components.first() != Some(&Component::AnyDepth)
+    }
+
     /// Whether the entry at `path` (relative to the root of the tree, a leading `/` is ignored) or
     /// a directory above it is matched. `is_dir` says whether the entry itself is a directory.
     #[must_use]

@@ -8,12 +8,15 @@ use proptest::sample::{Index, select, subsequence};
 use crate::canaries::Canaries;
 use crate::git_use::GitUse;
 use crate::grant::{Allowed, Grant, Method, Via};
+use crate::grant_headers::GrantHeaders;
+use crate::header_template::HeaderTemplate;
 use crate::history::History;
 use crate::home_path::HomePath;
 use crate::host_name::HostName;
 use crate::host_path::HostPath;
 use crate::net_rule::NetRule;
 use crate::pattern::Pattern;
+use crate::query_name::QueryName;
 use crate::react::{React, Reaction};
 use crate::resolved::{
     Combine, Debuggers, EnvPolicy, Executables, ExportPolicy, FsPolicy, GrantOrigin, LandlockMode,
@@ -169,7 +172,7 @@ fn allowed<T: Ord + Clone + std::fmt::Debug + 'static>(
 fn grant() -> impl Strategy<Value = Grant> {
     (
         select(vec!["a.example.com", "b.example.com"]),
-        select(vec![None, Some("env:TOKEN"), Some("command:pass show x")]),
+        secret(),
         allowed(vec![Method::Get, Method::Post]),
         allowed(parsed::<Pattern>(&["/v1/**", "/v2/*"])),
         word::<Via>(),
@@ -182,8 +185,10 @@ fn grant() -> impl Strategy<Value = Grant> {
             |(host, secret, methods, paths, via, requests, bytes, lasts, (programs, git))| {
                 let (bytes_up, bytes_down) = bytes;
                 let mut grant = Grant::to(HostName::new(host).expect(host));
-                grant.secret = secret.map(|secret| secret.parse().expect(secret));
-                grant.header = secret.map(|_| "x-key: {}".parse().expect("header"));
+                if let Some((reference, (header, query))) = secret {
+                    grant.secret = Some(reference.parse().expect(reference));
+                    (grant.header, grant.query) = (header, query);
+                }
                 if via == Via::Reverse {
                     grant.variables.base_url.insert("A_URL".into());
                     grant.variables.base_path = "/v1".into();
@@ -202,6 +207,30 @@ fn grant() -> impl Strategy<Value = Grant> {
                 }
             },
         )
+}
+
+/// A secret, and where it goes: into a header at least, or into the query.
+fn secret() -> impl Strategy<Value = Option<(&'static str, (GrantHeaders, Option<QueryName>))>> {
+    let headers =
+        few(parsed::<HeaderTemplate>(&["a-version: 1", "x-key: {}", "x-pair: Basic {basic:u}"]));
+    let headers = headers.prop_map(|few: BTreeSet<HeaderTemplate>| {
+        let mut headers = GrantHeaders::default();
+        for header in few {
+            headers.add(header).expect("another name");
+        }
+        headers
+    });
+    let place =
+        (headers, select(vec![None, Some("key"), Some("KEY")])).prop_map(|(headers, query)| {
+            match query {
+                None if !headers.hold_secret() => (
+                    GrantHeaders::from("x-key: {}".parse::<HeaderTemplate>().expect("header")),
+                    None,
+                ),
+                _ => (headers, query.map(|name| name.parse().expect(name))),
+            }
+        });
+    prop::option::of((select(vec!["env:TOKEN", "command:pass show x"]), place))
 }
 
 fn git_use() -> impl Strategy<Value = GitUse> {

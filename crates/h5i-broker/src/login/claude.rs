@@ -85,6 +85,7 @@ pub(super) fn from_environment(source: &LoginSource) -> Result<Credential, Login
         let append = vec![(BETA.0.to_owned(), BETA.1.to_owned())];
         return Ok(Credential {
             headers: vec![bearer(&token)],
+            query: None,
             append,
             secrets: vec![token],
             until: None,
@@ -93,5 +94,5 @@ pub(super) fn from_environment(source: &LoginSource) -> Result<Credential, Login
     let key = source.variable("ANTHROPIC_API_KEY");
     let key = key.ok_or_else(|| source.not_logged_in("ANTHROPIC_API_KEY"))?;
     let headers = vec![("x-api-key".to_owned(), key.clone())];
-    Ok(Credential { headers, append: Vec::new(), secrets: vec![key], until: None })
+    Ok(Credential { headers, query: None, append: Vec::new(), secrets: vec![key], until: None })
 }

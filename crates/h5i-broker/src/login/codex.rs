@@ -100,6 +100,7 @@ pub(super) fn key(source: &LoginSource) -> Result<Credential, LoginError> {
     match key.or_else(|| source.variable("OPENAI_API_KEY")) {
         Some(key) => Ok(Credential {
             headers: vec![bearer(&key)],
+            query: None,
             append: Vec::new(),
             secrets: vec![key],
             until: None,

@@ -9,6 +9,7 @@ mod leaks;
 mod listed;
 mod lives;
 mod many;
+mod placed;
 mod real;
 mod smuggling;
 mod spoken;
@@ -16,8 +17,10 @@ mod spoken;
 /// Id of the door, claim, rehearsal.
 pub(crate) const ALL: &[(&str, &str, fn())] = &[
     ("G1", "the secret is in nothing that the box or a record gets", leaks::nowhere),
+    ("G1", "a query's secret is in nothing that the box or a record gets", placed::nowhere),
     ("G2", "a request without this run's token for this grant is refused", identity::tokens),
     ("G2", "a token works wherever clients put it", identity::places),
+    ("G2", "a token works in the parameter where the secret goes", placed::token_in_query),
     ("G2", "a connection of nobody's is refused", identity::nobody),
     ("G3", "Host, authority and target must name the grant's host", hosts::names),
     ("G3", "TLS must name the grant's host, and be TLS", hosts::server_names),
@@ -33,10 +36,13 @@ pub(crate) const ALL: &[(&str, &str, fn())] = &[
         "whatever is written, the service sees well-formed listed requests",
         smuggling::anything,
     ),
+    ("G4", "a second parameter of the secret's name can't be smuggled", placed::smuggled),
     ("G4", "fields of HTTP/2 that would be lines of HTTP/1.1 are refused", frames::fields),
     ("G5", "paths hold after one normalisation", listed::paths),
     ("G5", "methods hold", listed::methods),
     ("G6", "the box's own credentials never pass", leaks::own_credentials),
+    ("G6", "of several headers each is the host's", placed::headers),
+    ("G6", "the parameter of the secret is the host's", placed::parameter),
     ("G6", "without a secret the client's headers stay", leaks::no_secret),
     ("G7", "revoke, end, expiry and suspension cut an open stream within a second", lives::cut),
     ("G7", "so they do before the service answers, and while nobody reads", lives::cut_elsewhere),
@@ -44,6 +50,7 @@ pub(crate) const ALL: &[(&str, &str, fn())] = &[
     ("G7", "a frozen box's token is dead for ever", lives::frozen),
     ("G7", "a grant that is not yet, or for once", lives::terms),
     ("G8", "an answer does not hand the secret back", leaks::echo),
+    ("G8", "a redirect does not hand back a query's secret", placed::handed_back),
     ("G8", "a packed answer is refused", leaks::packed),
     ("G9", "an event comes before the next is sent", carried::events),
     ("G9", "100 MB each way, in bounded memory", carried::bulk),

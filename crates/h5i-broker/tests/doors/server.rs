@@ -259,6 +259,10 @@ async fn answer(stream: &mut Tls, head: &str, body: u64, shared: &Shared) -> boo
             &format!("x-echo: {CANARY}\r\nset-cookie: a=b\r\nalt-svc: h3\r\nkeep-alive: 5\r\n"),
             head,
         ),
+        "/moved" => {
+            let location = format!("location: https://other.example{target}\r\n");
+            plain("302 Found", &location, target)
+        }
         "/where" => plain("302 Found", "location: https://other.example/ok\r\n", ""),
         "/gzip" => plain("200 OK", "content-encoding: gzip\r\n", "x"),
         "/packed" => {
@@ -372,7 +376,12 @@ async fn http2(stream: Tls, shared: Shared) {
             let seen = Seen { head: head.clone(), body: body.len() as u64, whole: true };
             shared.seen.lock().unwrap().push(seen);
             let answer = if parts.uri.path() == "/echo" { Bytes::from(head) } else { "ok".into() };
-            Ok::<_, hyper::Error>(Response::new(Full::new(answer)))
+            let mut answer = Response::new(Full::new(answer));
+            if parts.uri.path() == "/moved" {
+                let location = parts.uri.to_string().parse().unwrap();
+                answer.headers_mut().insert("location", location);
+            }
+            Ok::<_, hyper::Error>(answer)
         }
     });
     let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new());

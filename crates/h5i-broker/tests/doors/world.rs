@@ -3,12 +3,13 @@
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
 
 use h5i_broker::{
-    Broker, Credential, CredentialError, Credentials, Diverted, Event, EventSink, Holder, Issue,
-    Patience, Peers, Program, Roots, Secret, Service, Setup, SinkClosed, Way,
+    Broker, Credential, CredentialError, Credentials, Diverted, Event, EventSink, Holder,
+    HostSources, Issue, Patience, Peers, Program, Roots, Secret, Service, Setup, SinkClosed, Way,
 };
 use h5i_policy::{Grant, HostName};
 use rustix::net::{AddressFamily, SocketType};
@@ -119,6 +120,7 @@ impl Kept {
         let secret = |text: String| Secret::new(text.into_bytes());
         Arc::new(Credential {
             headers: vec![("authorization".to_owned(), secret(format!("Bearer {now}")))],
+            query: None,
             append: vec![("beta".to_owned(), "login".to_owned())],
             secrets: vec![secret(now.to_owned())],
             until: None,
@@ -154,6 +156,8 @@ pub(crate) enum Key {
     Renewable,
     /// Who is asked has none.
     Missing,
+    /// A variable of the host has this one, and the grant says where it goes.
+    Sourced(&'static str),
 }
 
 /// What a world is made of.
@@ -204,7 +208,14 @@ impl World {
         change(&mut make);
         let server = Server::new(HOST, make.speaks);
         make.grant.port = server.address.port();
-        let kept: Arc<dyn Credentials> = Arc::new(Kept { key: make.key, now: Mutex::new(CANARY) });
+        let kept: Arc<dyn Credentials> = match make.key {
+            Key::Sourced(value) => {
+                make.grant.secret = Some("env:KEY".parse().unwrap());
+                let sources = HostSources::new(Path::new("/"), move |_| Some(value.into()));
+                Arc::new(sources.credentials(&make.grant).unwrap())
+            }
+            key => Arc::new(Kept { key, now: Mutex::new(CANARY) }),
+        };
         let with = |service: Service| {
             if make.key != Key::None { service.with(Arc::clone(&kept)) } else { service }
         };

@@ -61,6 +61,7 @@ impl Credentials for Key {
         let secret = |text: String| Secret::new(text.into_bytes());
         Ok(Arc::new(Credential {
             headers: vec![("authorization".to_owned(), secret(format!("Bearer {CANARY}")))],
+            query: None,
             append: Vec::new(),
             secrets: vec![secret(CANARY.to_owned())],
             until: None,

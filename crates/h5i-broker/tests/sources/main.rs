@@ -5,5 +5,6 @@
 mod files;
 mod locks;
 mod logins;
+mod places;
 mod renewals;
 mod support;

@@ -52,9 +52,23 @@ impl Home {
         secret: &str,
         header: Option<&str>,
     ) -> SourceCredentials {
+        self.placed(host, secret, header.as_slice(), None)
+    }
+
+    /// The same with several headers, and a parameter of the query.
+    pub(crate) fn placed(
+        &self,
+        host: &str,
+        secret: &str,
+        headers: &[&str],
+        query: Option<&str>,
+    ) -> SourceCredentials {
         let mut grant = Grant::to(host.parse().expect("a host"));
         grant.secret = Some(secret.parse().expect("a reference"));
-        grant.header = header.map(|header| header.parse().expect("a header"));
+        for header in headers {
+            grant.header.add(header.parse().expect("a header")).expect("another name");
+        }
+        grant.query = query.map(|name| name.parse().expect("a name"));
         self.sources().credentials(&grant).expect("a secret")
     }
 }

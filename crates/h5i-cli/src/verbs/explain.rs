@@ -77,6 +77,9 @@ pub(super) fn explain(caller: &Caller, args: &ExplainArgs) -> Result<Answer, Fai
     for (name, grant) in &policy.grants {
         let name = Shown::text(name).to_string();
         writeln!(text, "  grant {name}: {}", super::grants::service(grant)).ok();
+        for caution in super::grants::cautions(grant) {
+            writeln!(text, "    {caution}").ok();
+        }
     }
     let sources = net_sources::told(&stored, &policy.net);
     for (rule, source) in &sources {

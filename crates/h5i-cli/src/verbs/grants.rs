@@ -47,8 +47,11 @@ pub(super) fn show(caller: &Caller, args: &GrantArgs) -> Result<Answer, Failure>
     };
     line("service", service(grant));
     line("secret", grant.secret.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string));
-    if let Some(header) = &grant.header {
+    for header in grant.header.iter() {
         line("header", header.to_string());
+    }
+    if let Some(query) = &grant.query {
+        line("query", format!("{query}={{}}"));
     }
     line("methods", allowed(&grant.methods));
     line("paths", allowed(&grant.paths));
@@ -66,6 +69,9 @@ pub(super) fn show(caller: &Caller, args: &GrantArgs) -> Result<Answer, Failure>
     line("budget", if budgets.is_empty() { "none".to_owned() } else { budgets.join(" · ") });
     for one in &held {
         line("held", held_words(one));
+    }
+    for caution in cautions(grant) {
+        line("note", caution);
     }
     Answer::new(
         json!({ "name": args.name, "grant": args.grant, "policy": grant, "held": held }),
@@ -125,6 +131,25 @@ fn of_name<'a>(
 pub(super) fn service(grant: &Grant) -> String {
     let port = if grant.port == 443 { String::new() } else { format!(":{}", grant.port) };
     format!("https://{}{port} by {}", grant.host, grant.via)
+}
+
+/// What of a grant is wider than it looks.
+pub(super) fn cautions(grant: &Grant) -> Vec<String> {
+    let mut cautions = Vec::new();
+    if let Some(query) = &grant.query {
+        cautions.push(format!(
+            "the secret is in the query as {query}=, and services write queries in their logs: use \
+             a header if this one takes one"
+        ));
+    }
+    if let Allowed::Only(programs) = &grant.programs {
+        let anywhere = programs.iter().filter(|program| !program.is_anchored());
+        cautions.extend(anywhere.map(|program| {
+            let program = Shown::text(program.as_str()).to_string();
+            format!("{program} is any file of this name in the box: name the program by its path")
+        }));
+    }
+    cautions
 }
 
 fn allowed<T: Ord + ToString>(allowed: &Allowed<T>) -> String {

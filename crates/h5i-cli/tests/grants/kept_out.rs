@@ -9,7 +9,7 @@ use crate::with_grants::{With, ask};
 const LISTED: &str = "paths = [\"/v1/*\", \"/echo\"]\nmethods = [\"GET\"]\n";
 
 /// Files below a directory that hold the text, in any of the forms that are searched for.
-fn holding(directory: &Path, found: &mut Vec<String>) {
+pub(crate) fn holding(directory: &Path, found: &mut Vec<String>) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.map(Result::unwrap) {
         let path = entry.path();

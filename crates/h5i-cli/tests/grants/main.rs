@@ -10,6 +10,7 @@ mod changed;
 mod homes;
 mod intercepted;
 mod kept_out;
+mod placed;
 mod repositories;
 mod reverse;
 mod service;

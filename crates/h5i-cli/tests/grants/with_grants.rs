@@ -22,17 +22,20 @@ enum Named {
 }
 
 impl With {
-    /// A box `a` with the grant `api`; `more` are lines of it.
+    /// A box `a` with the grant `api`; `more` are lines of it. Its secret is a bearer token, unless
+    /// they say where it goes.
     pub(crate) fn a_box(host: &str, via: &str, more: &str) -> Self {
         let names = match via {
             "reverse" => "base_url = \"API_URL\"\ntoken = \"API_TOKEN\"\n",
             _ => "",
         };
+        let placed = ["header =", "query ="].iter().any(|key| more.contains(key));
+        let header = if placed { "" } else { "header = \"authorization: Bearer {}\"\n" };
         let document = |port| {
             format!(
                 "version = 1\n[profile.asks]\ntier = \"supervised\"\n\
              [profile.asks.grant.api]\nhost = \"{host}\"\nport = {port}\nsecret = \"env:API_KEY\"\n\
-             header = \"authorization: Bearer {{}}\"\nvia = \"{via}\"\n{names}{more}"
+             {header}via = \"{via}\"\n{names}{more}"
             )
         };
         let with = Self::of(Stand::new(), Service::new(), &document);

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use crate::canaries::CanariesError;
 use crate::cidr::CidrError;
 use crate::escape::{Escaped, is_deceptive};
-use crate::header_template::HeaderTemplateError;
+use crate::grant_headers::GrantHeadersError;
 use crate::history::HistoryError;
 use crate::home_path::HomePathError;
 use crate::host_name::HostNameError;
@@ -13,6 +13,7 @@ use crate::host_path::HostPathError;
 use crate::net_rule::NetRuleError;
 use crate::order::Loosening;
 use crate::pattern::PatternError;
+use crate::query_name::QueryNameError;
 use crate::request_path::RequestPathError;
 use crate::secret_ref::SecretRefError;
 use crate::units::UnitError;
@@ -216,8 +217,10 @@ pub enum ValueError {
     GrantAddress,
     /// A secret reference.
     SecretRef(#[from] SecretRefError),
-    /// A header template.
-    Header(#[from] HeaderTemplateError),
+    /// The headers of a grant.
+    Header(#[from] GrantHeadersError),
+    /// The name of a parameter of a query.
+    QueryName(#[from] QueryNameError),
     /// How much history.
     History(#[from] HistoryError),
     /// A count or a port out of its range.
@@ -274,6 +277,8 @@ impl ValueError {
             Self::HomePath(error) => Some(error.hint().into()),
             Self::Canaries(error) => Some(error.hint().into()),
             Self::RequestPath(error) => Some(error.hint().into()),
+            Self::Header(error) => error.hint().map(Into::into),
+            Self::QueryName(error) => Some(error.hint().into()),
             Self::BasePath => Some("write \"/v1\", or leave it out".into()),
             Self::Steering { .. } => {
                 Some("name the variable in which the program looks, as API_URL or API_TOKEN".into())

@@ -11,6 +11,8 @@ use super::{entries, unknown_key};
 use crate::env_name::{is_env_name, steers_programs};
 use crate::git_use::GitUse;
 use crate::grant::{Allowed, Grant, Method, Via};
+use crate::grant_headers::{GrantHeaders, GrantHeadersError};
+use crate::header_template::HeaderTemplate;
 use crate::host_name::HostName;
 use crate::pattern::Pattern;
 use crate::request_path::request_path;
@@ -21,6 +23,7 @@ pub(super) const KEYS: &[&str] = &[
     "port",
     "secret",
     "header",
+    "query",
     "methods",
     "paths",
     "git",
@@ -76,7 +79,10 @@ pub(super) fn grant(section: &str, item: &Item<'_>) -> Read<Grant> {
         grant.secret = Some(secret.parsed()?);
     }
     if let Some(header) = field("header") {
-        grant.header = Some(header.parsed()?);
+        grant.header = headers(&header)?;
+    }
+    if let Some(query) = field("query") {
+        grant.query = Some(query.parsed()?);
     }
     if let Some(programs) = field("programs") {
         grant.programs = allowed(&programs, Item::parsed)?;
@@ -107,10 +113,20 @@ pub(super) fn grant(section: &str, item: &Item<'_>) -> Read<Grant> {
         grant.lasts = lasts.budget()?;
     }
     // What belongs together.
-    match (&grant.secret, &grant.header) {
-        (Some(SecretRef::Login(_)), _) | (Some(_), Some(_)) | (None, None) => {}
-        (Some(_), None) => return required("header").map(|_| grant),
-        (None, Some(_)) => return Err(idle(section, item, "header", "without `secret`")),
+    match &grant.secret {
+        None => {
+            if let Some(key) = ["header", "query"].into_iter().find(|key| field(key).is_some()) {
+                return Err(idle(section, item, key, "without `secret`"));
+            }
+        }
+        // It knows its headers.
+        Some(SecretRef::Login(_)) => {}
+        Some(_) if grant.header.hold_secret() || grant.query.is_some() => {}
+        Some(_) => {
+            let or = "or name the parameter of the query that carries the secret with `query`";
+            let header = required("header").map_err(|error| error.suggesting(Some(or.into())))?;
+            return Err(header.refused(GrantHeadersError::NoPlace));
+        }
     }
     match grant.via {
         Via::Reverse => required("base_url").map(|_| grant),
@@ -124,6 +140,31 @@ pub(super) fn grant(section: &str, item: &Item<'_>) -> Read<Grant> {
             Err(idle(section, item, "token", "with via = \"intercept\""))
         }
         Via::Intercept => Ok(grant),
+    }
+}
+
+/// One header, or a list of them.
+fn headers(item: &Item<'_>) -> Read<GrantHeaders> {
+    let header = |item: &Item<'_>| -> Read<HeaderTemplate> {
+        item.text()?.parse().map_err(|error| item.refused(GrantHeadersError::Template(error)))
+    };
+    let mut headers = GrantHeaders::default();
+    for item in one_or_more(item, "a header or a list of headers")? {
+        headers.add(header(&item)?).map_err(|error| item.refused(error))?;
+    }
+    Ok(headers)
+}
+
+/// The entries of a list, or the one value that stands in its place.
+fn one_or_more<'a>(item: &Item<'a>, expected: &'static str) -> Read<Vec<Item<'a>>> {
+    match item.value {
+        DeValue::String(_) => Ok(vec![item.clone()]),
+        DeValue::Array(entries) if entries.len() > MOST_ENTRIES => Err(item.too_many()),
+        DeValue::Array(entries) => Ok(entries
+            .iter()
+            .map(|entry| Item { key: item.key.clone(), span: entry.span(), value: entry.get_ref() })
+            .collect()),
+        _ => Err(item.wrong_type(expected)),
     }
 }
 
@@ -219,21 +260,12 @@ fn names(item: &Item<'_>) -> Read<BTreeSet<String>> {
         }
         Ok(name.to_owned())
     };
-    match item.value {
-        DeValue::String(_) => Ok(BTreeSet::from([name(item)?])),
-        DeValue::Array(entries) if entries.len() > MOST_ENTRIES => Err(item.too_many()),
-        DeValue::Array(entries) => {
-            let mut read = BTreeSet::new();
-            for entry in entries.iter() {
-                let entry =
-                    Item { key: item.key.clone(), span: entry.span(), value: entry.get_ref() };
-                let name = name(&entry)?;
-                if !read.insert(name.clone()) {
-                    return Err(entry.refused(ValueError::VariableTwice { name }));
-                }
-            }
-            Ok(read)
+    let mut read = BTreeSet::new();
+    for entry in one_or_more(item, "a name or a list of names")? {
+        let name = name(&entry)?;
+        if !read.insert(name.clone()) {
+            return Err(entry.refused(ValueError::VariableTwice { name }));
         }
-        _ => Err(item.wrong_type("a name or a list of names")),
     }
+    Ok(read)
 }

@@ -59,7 +59,8 @@ pub(crate) fn tokens() {
 
 pub(crate) fn places() {
     let world = World::with(|make| {
-        make.grant.header = Some("x-auth: key={}".parse().unwrap());
+        make.grant.header.add("x-auth: key={}".parse().unwrap()).unwrap();
+        make.grant.header.add("x-more: {}".parse().unwrap()).unwrap();
     });
     let basic = |user: &str| BASE64.encode(format!("{user}:{}", world.token).as_bytes());
     for header in [
@@ -68,6 +69,7 @@ pub(crate) fn places() {
         format!("Authorization: Basic {}", basic("")),
         format!("X-Api-Key: {}", world.token),
         format!("X-Auth: key={}", world.token),
+        format!("X-More: {}", world.token),
     ] {
         let answer = world.raw(Way::Reverse, &with_token(&world, &header)).unwrap();
         assert_eq!(answer.text(), "ok", "{header}");

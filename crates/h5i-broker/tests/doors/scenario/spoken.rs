@@ -35,7 +35,7 @@ async fn handshake(world: &World, stream: std::os::unix::net::UnixStream) -> Han
 }
 
 /// Asks over HTTP/2, all of these on one connection.
-fn ask(world: &World, requests: Vec<Request<Full<Bytes>>>) -> Vec<Response<Bytes>> {
+pub(crate) fn ask(world: &World, requests: Vec<Request<Full<Bytes>>>) -> Vec<Response<Bytes>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let stream = world.divert(Some(RUN));
     runtime.block_on(async {
@@ -76,7 +76,7 @@ pub(crate) fn http2_deaf(then: impl FnOnce(&World)) {
     drop(held);
 }
 
-fn get(authority: &str, path: &str) -> Request<Full<Bytes>> {
+pub(crate) fn get(authority: &str, path: &str) -> Request<Full<Bytes>> {
     let uri = format!("https://{authority}{path}");
     Request::builder()
         .uri(uri)

@@ -3,6 +3,7 @@
 use super::super::PolicyDocument;
 use super::super::error::{DocumentError, DocumentErrorKind as Kind};
 use super::*;
+use crate::Grant;
 
 #[test]
 fn a_grant_says_what_may_pass_and_which_way() {
@@ -170,6 +171,92 @@ fn a_grant_lists_no_path_that_no_request_has() {
     for path in ["v1", "/v1//x", "/v1/..", "/%2e", "/v1?x", "/v1#x", "/a b", "/v1/"] {
         let error = grant_with(&format!("base_path = \"{path}\"")).expect_err(path);
         assert_eq!(error.suggestion.as_deref(), Some("write \"/v1\", or leave it out"));
+    }
+}
+
+/// What comes of a grant's lines.
+fn grant_of(lines: &str) -> Result<Grant, Box<DocumentError>> {
+    let document = grant_with(lines)?;
+    let mut policy = ResolvedPolicy::default();
+    for placed in &document.profiles["p"].settings {
+        placed.setting.apply(&mut policy);
+    }
+    Ok(policy.grants.remove("g").expect("the grant"))
+}
+
+#[test]
+fn a_secret_goes_into_several_headers_or_the_query_or_both() {
+    let with = |lines: &str| grant_of(&format!("secret = \"env:T\"\n{lines}")).expect(lines);
+    let headers = |grant: &Grant| grant.header.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let one = with("header = \"X-Key: {}\"");
+    assert_eq!(headers(&one), ["x-key: {}"]);
+    assert_eq!(one, with("header = [\"x-key: {}\"]"));
+    let several = "header = [\"x-key: {}\", \"a-version: 2024-01\", \"x-pair: {basic:u}\"]";
+    let sorted = ["a-version: 2024-01", "x-key: {}", "x-pair: {basic:u}"];
+    assert_eq!(headers(&with(several)), sorted);
+    let query = with("query = \"key\"");
+    assert_eq!((headers(&query).len(), query.query.expect("a name").as_str()), (0, "key"));
+    let both = with("query = \"key\"\nheader = \"a-version: 1\"");
+    assert_eq!((headers(&both), both.query.is_some()), (vec!["a-version: 1".to_owned()], true));
+    // A login has a header of its own.
+    let login = grant_of("secret = \"login:claude\"\nheader = \"a-version: 1\"");
+    assert_eq!(headers(&login.expect("a login")), ["a-version: 1"]);
+}
+
+#[test]
+fn a_secret_without_a_place_is_told_where_one_goes() {
+    let refused = |lines: &str| grant_with(lines).expect_err(lines).render();
+    insta::assert_snapshot!(refused("secret = \"env:T\""), @r#"
+    policy.toml:2:1: [profile.p.grant.g] needs `header`
+      2 | [profile.p.grant.g]
+        | ^^^^^^^^^^^^^^^^^^^ or name the parameter of the query that carries the secret with `query`
+    "#);
+    insta::assert_snapshot!(refused("secret = \"env:T\"\nheader = [\"a: 1\", \"b: 2\"]"), @r#"
+    policy.toml:4:10: `grant.g.header`: no header has {} or {basic:USER}, the place of the secret
+      4 | header = ["a: 1", "b: 2"]
+        |          ^^^^^^^^^^^^^^^^ write {} where the secret goes, as in "authorization: Bearer {}"
+    "#);
+    insta::assert_snapshot!(refused("secret = \"env:T\"\nheader = [\"x-key: {}\", \"X_Key: 1\"]"), @r#"
+    policy.toml:4:24: `grant.g.header`: x_key is written twice; `_` in a name counts as `-`
+      4 | header = ["x-key: {}", "X_Key: 1"]
+        |                        ^^^^^^^^^^ leave one of them out
+    "#);
+    insta::assert_snapshot!(refused("secret = \"env:T\"\nquery = \"key={}\""), @r#"
+    policy.toml:4:9: `grant.g.query`: the name of a query's parameter is of letters, digits and `-._~`, and has at most 64
+      4 | query = "key={}"
+        |         ^^^^^^^^ write the name alone, as in query = "key"; the secret follows it
+    "#);
+    for (lines, sentence) in [
+        ("query = \"key\"", "`query` in [profile.p.grant.g] has no meaning without `secret`"),
+        ("header = []", "`header` in [profile.p.grant.g] has no meaning without `secret`"),
+        ("secret = \"env:T\"\nquery = \"none\"", "`grant.g.query`: `none` names no parameter"),
+        ("secret = \"env:T\"\nquery = [\"key\"]", "`grant.g.query` must be a string, not a list"),
+        (
+            "secret = \"env:T\"\nheader = 1",
+            "`grant.g.header` must be a header or a list of headers, not an integer",
+        ),
+        (
+            "secret = \"env:T\"\nheader = [\"x: {}\", 1]",
+            "`grant.g.header` must be a string, not an integer",
+        ),
+        (
+            "secret = \"env:T\"\nheader = [\"x: {}\", \"y: {secret}\"]",
+            "`grant.g.header`: the header's value needs exactly one {} or {basic:USER}, the place \
+             of the secret",
+        ),
+        (
+            "secret = \"env:T\"\nheader = [\"x: {}\", \"range: bytes=0-3\"]",
+            "`grant.g.header`: the broker decides this header, so that it can look for the secret \
+             in the answer",
+        ),
+    ] {
+        assert_eq!(grant_with(lines).expect_err(lines).kind.to_string(), sentence, "{lines}");
+    }
+    // What is wrongly written there may be the secret.
+    for lines in ["header = \"x: canary-0123\"", "header = \"canary-0123\"", "query = \"canary=\""]
+    {
+        let error = grant_with(&format!("secret = \"env:T\"\n{lines}")).expect_err(lines);
+        assert!(!error.kind.to_string().contains("canary"), "{error}");
     }
 }
 
