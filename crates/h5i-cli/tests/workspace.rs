@@ -13,7 +13,8 @@ use h5i::workspace::{
 };
 use h5i_policy::History;
 use support::{
-    Ground, Made, git, host_git, make, make_from, make_hidden, picture, raw_name, try_git,
+    Ground, Made, git, host_git, make, make_from, make_hidden, objects_of, packs, picture,
+    raw_name, reachable, try_git,
 };
 
 /// Whether the box's git can read an object.
@@ -111,31 +112,6 @@ fn exactly_what_is_reachable_is_in_the_pack() {
     ground.git(&["checkout", "--quiet", "main"]);
     let made = make(&ground, &BaseSpec::Head, History::Full);
     assert_eq!(objects_of(&made), reachable(&ground, "main"));
-}
-
-fn sorted(text: &str) -> Vec<String> {
-    let mut lines: Vec<String> =
-        text.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
-    lines.sort();
-    lines
-}
-
-/// Every object that the box can read.
-fn objects_of(made: &Made) -> Vec<String> {
-    let all = ["cat-file", "--batch-all-objects", "--batch-check=%(objectname)"];
-    sorted(&made.git(&all))
-}
-
-fn reachable(ground: &Ground, from: &str) -> Vec<String> {
-    sorted(&ground.git(&["rev-list", "--objects", from]))
-}
-
-/// The packs of a box's base, by their inodes.
-fn packs(made: &Made) -> Vec<u64> {
-    let packs = fs::read_dir(made.objects.path.join("objects/pack")).unwrap();
-    let packs = packs.map(|entry| entry.unwrap().path());
-    let packs = packs.filter(|path| path.extension().is_some_and(|ending| ending == "pack"));
-    packs.map(|path| fs::metadata(path).unwrap().ino()).collect()
 }
 
 #[test]

@@ -209,3 +209,29 @@ pub(crate) fn picture(dir: &Path) -> Vec<(PathBuf, Vec<u8>, u32, i64, i64)> {
 pub(crate) fn raw_name(bytes: &[u8]) -> &OsStr {
     OsStr::from_bytes(bytes)
 }
+
+fn sorted(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> =
+        text.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
+    lines.sort();
+    lines
+}
+
+/// Every object that the box can read.
+pub(crate) fn objects_of(made: &Made) -> Vec<String> {
+    let all = ["cat-file", "--batch-all-objects", "--batch-check=%(objectname)"];
+    sorted(&made.git(&all))
+}
+
+/// Every object that is reachable from a revision of the host.
+pub(crate) fn reachable(ground: &Ground, from: &str) -> Vec<String> {
+    sorted(&ground.git(&["rev-list", "--objects", from]))
+}
+
+/// The packs of a box's base, by their inodes.
+pub(crate) fn packs(made: &Made) -> Vec<u64> {
+    let packs = fs::read_dir(made.objects.path.join("objects/pack")).unwrap();
+    let packs = packs.map(|entry| entry.unwrap().path());
+    let packs = packs.filter(|path| path.extension().is_some_and(|ending| ending == "pack"));
+    packs.map(|path| fs::metadata(path).unwrap().ino()).collect()
+}
