@@ -142,6 +142,7 @@ impl Recorder {
         self.takes_last_words(run);
         let opened = self.opened_by(run);
         let grants = self.grants_of(run);
+        self.holders.lock().unwrap_or_else(PoisonError::into_inner).forget_ended();
         let deeds = |going: Going| {
             let (refused, programs) = (going.refused, going.programs.tally());
             let network = NetDeeds::default();

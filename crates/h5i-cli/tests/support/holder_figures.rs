@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// Descriptors, threads and memory of its own (KiB, without what files have) of a process once the threads of conversations that are
 /// over have ended and no more than so many descriptors are open: those of processes that have just
 /// ended are closed when that is heard. The thread that brings the log to the disk comes after a
-/// second and is not counted.
+/// second and is not counted, nor is the network's.
 pub(crate) fn settled(pid: u32, descriptors: u64) -> [u64; 3] {
     let patience = Instant::now() + Duration::from_secs(20);
     loop {
@@ -26,7 +26,7 @@ fn figures(pid: u32) -> [u64; 3] {
     let entries = |what: &str| fs::read_dir(format!("/proc/{pid}/{what}")).unwrap();
     let threads = entries("task").filter(|task| {
         let name = fs::read_to_string(task.as_ref().unwrap().path().join("comm"));
-        name.is_ok_and(|name| name != "h5i-log\n")
+        name.is_ok_and(|name| !["h5i-log\n", "h5i-net\n"].contains(&name.as_str()))
     });
     [entries("fd").count() as u64, threads.count() as u64, memory]
 }

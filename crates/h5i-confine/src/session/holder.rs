@@ -42,6 +42,13 @@ struct Known {
     run: Option<u64>,
 }
 
+impl KnownHolders {
+    /// Lets go of processes that have ended; a question does so as well.
+    pub fn forget_ended(&mut self) {
+        self.0.retain(Known::is_alive);
+    }
+}
+
 impl SessionHandle {
     /// The process that holds the socket with this inode: of several the one that all others descend
     /// from, so the one that made it, unless it was handed on. `None` when it is gone, and in a box
@@ -49,7 +56,7 @@ impl SessionHandle {
     pub fn holder_of(&self, inode: u64, known: &mut KnownHolders) -> Option<SocketHolder> {
         let link = format!("socket:[{inode}]");
         let mut left = MOST;
-        known.0.retain(Known::is_alive);
+        known.forget_ended();
         // A socket that is new is held by who made it: a process that was there before has not
         // inherited it.
         let again = known.0.iter().position(|one| holds(one.pid, &link, &mut left));

@@ -168,14 +168,24 @@ pub(super) fn note(set: &str) -> Attributes {
     expression("dynset", &data)
 }
 
-/// The ways to have a packet wait in queue 0 for the supervisor's word, which is lost where nobody
-/// serves it: the expression for it, and iptables' target, where a kernel has only that.
-pub(super) fn waits() -> [Attributes; 2] {
-    let queue = Attributes::new().bytes(1, &[0, 0]).bytes(2, &[0, 1]);
-    // Revision 0 has one field, the queue's number, in eight bytes by its alignment.
-    let target = Attributes::new().text(1, "NFQUEUE").be32(2, 0).bytes(3, &[0; 8]);
-    [expression("queue", &queue), expression("target", &target)]
+/// The packet waits in queue 0 for the supervisor's word; it is lost where nobody serves that.
+pub(super) fn wait() -> Attributes {
+    expression("queue", &Attributes::new().bytes(1, &[0, 0]).bytes(2, &[0, 1]))
 }
+
+/// The same by iptables' target. Its revision 0 has one field, the queue's number, in eight bytes by
+/// its alignment.
+pub(super) fn wait_by_target() -> Attributes {
+    let target = Attributes::new().text(1, TARGET).be32(2, 0).bytes(3, &[0; 8]);
+    expression("target", &target)
+}
+
+/// The question whether the kernel has that target (`NFTA_COMPAT_TYPE` 1 is targets).
+pub(super) fn has_target() -> Attributes {
+    Attributes::new().text(1, TARGET).be32(2, 0).be32(3, 1)
+}
+
+const TARGET: &str = "NFQUEUE";
 
 /// Ends the rule when more than this many packets a second have come here.
 pub(super) fn at_most(per_second: u64, burst: u32) -> Attributes {
