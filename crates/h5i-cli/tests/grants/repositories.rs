@@ -67,14 +67,18 @@ fn git_clones_by_a_grant_to_fetch_and_is_told_that_it_may_not_push() {
 #[test]
 fn who_wants_git_over_ssh_is_told_of_https() {
     let (with, _repository) = repository("git = \"fetch\"");
-    let told = "connection api.test:22 ×1: no rule lists it; allow at create: --allow api.test:22; \
+    let told = "connection api.test:22 ×1 by /usr/bin/bash: no rule lists it; allow at create: --allow api.test:22; \
                 git over SSH needs a key; a grant for https does not: git remote set-url origin \
                 https://…\n";
     for (port, ssh) in [(22, true), (23, false)] {
         let script = format!("(: < /dev/tcp/api.test/{port}) 2>/dev/null || echo refused");
         let said = with.ok(&["box", "run", "a", "--", "bash", "-c", &script]);
         assert_eq!(String::from_utf8_lossy(&said.out), "refused\n");
-        assert!(said.err.contains(&format!("connection api.test:{port} ×1")), "{}", said.err);
+        assert!(
+            said.err.contains(&format!("connection api.test:{port} ×1 by /usr/bin/bash")),
+            "{}",
+            said.err
+        );
         assert_eq!(said.err.contains(told), ssh, "{}", said.err);
     }
 }
