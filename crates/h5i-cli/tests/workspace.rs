@@ -147,6 +147,25 @@ fn a_later_base_shares_the_packs_of_an_earlier_one_and_has_no_more_than_its_own(
 }
 
 #[test]
+fn damaged_objects_of_an_earlier_base_are_not_shared() {
+    let ground = Ground::new();
+    for damage in ["pack", "idx"] {
+        let earlier = make(&ground, &BaseSpec::Head, History::Full);
+        for entry in fs::read_dir(earlier.objects.path.join("objects/pack")).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|ending| ending == damage) {
+                fs::remove_file(path).unwrap();
+            }
+        }
+        ground.write("a.txt", damage.as_bytes());
+        ground.commit(damage);
+        let later = make(&ground, &BaseSpec::Head, History::Full);
+        assert_eq!((packs(&later).len(), objects_of(&later)), (1, reachable(&ground, "main")));
+        later.git(&["fsck", "--full", "--strict"]);
+    }
+}
+
+#[test]
 fn packs_do_not_grow_in_number_without_end() {
     let ground = Ground::new();
     let mut made = Vec::new();

@@ -64,6 +64,11 @@ impl Budgets {
                 let meter = DiskMeter::new(allowed.count(), runs.counted.clone(), again);
                 Some(meter.map_err(failed)?)
             }
+            // By it is seen whose the lost space of a file system is.
+            None if limits.keep_free.is_some() => {
+                let meter = DiskMeter::new(u64::MAX, runs.counted.clone(), Vec::new());
+                Some(meter.map_err(failed)?)
+            }
             None => None,
         };
         let floor = limits.keep_free.map(|kept| FreeFloor::new(kept.count(), &runs.counted));
@@ -141,12 +146,28 @@ impl Budgets {
     }
 
     fn look_at_free_space(&mut self, shared: &Shared) -> Result<(), SinkClosed> {
-        let spent = self.floor.as_mut().and_then(FreeFloor::look);
-        let roots = Roots::of(&shared.stage, &shared.state());
-        let (Some((used, allowed)), Some(roots)) = (spent, &roots) else { return Ok(()) };
-        let stop = Stop { limit: Limit::KeepFree, used, allowed };
+        let Some((stop, grown)) = self.short_of_space(shared) else { return Ok(()) };
+        let Some(roots) = Roots::of(&shared.stage, &shared.state()) else { return Ok(()) };
         let share = |member: Member| (member, census::written(member.pid));
-        stop_largest(shared, roots, stop, roots.members().into_iter().map(share).collect())
+        let shares: Vec<_> = roots.members().into_iter().map(share).collect();
+        // What is taken without being written (`fallocate(2)`) is in no process's account: then it
+        // is not known whose it is, and all are stopped.
+        let written = shares.iter().map(|(_, share)| *share).fold(0, u64::saturating_add);
+        let told = grown.is_none_or(|grown| written >= grown / 2);
+        stop_largest(shared, &roots, stop, if told { shares } else { Vec::new() })
+    }
+
+    /// The stop for the host's free space, where this box has a part in what is gone, and what the
+    /// box has added, where that is known.
+    fn short_of_space(&mut self, shared: &Shared) -> Option<(Stop, Option<u64>)> {
+        let short = self.floor.as_mut()?.look()?;
+        let members = || {
+            let roots = Roots::of(&shared.stage, &shared.state());
+            roots.as_ref().map(Roots::members).unwrap_or_default()
+        };
+        let grown = self.disk.as_mut().and_then(|meter| meter.grown(members));
+        let stop = Stop { limit: Limit::KeepFree, used: short.free, allowed: short.kept };
+        grown.is_none_or(|grown| short.is_of(grown)).then_some((stop, grown))
     }
 
     /// The budget of the session that a run had spent when its program ended by this signal, or by
@@ -163,16 +184,20 @@ impl Budgets {
             let allowed = meter.allowed;
             return Some(Stop { limit: Limit::Memory, used: allowed, allowed });
         }
-        let meter = self.disk.as_mut()?;
         let members = || {
             let roots = Roots::of(&shared.stage, &shared.state());
             roots.as_ref().map(Roots::members).unwrap_or_default()
         };
-        let used = meter.judge(lived, members)?;
-        let stop = Stop { limit: Limit::Disk, used, allowed: meter.allowed };
-        meter.is_dealt_with();
-        shared.state().taken.disk = Some(used);
-        Some(stop)
+        let judged = self.disk.as_mut().and_then(|meter| {
+            let used = meter.judge(lived, members)?;
+            meter.is_dealt_with();
+            Some(Stop { limit: Limit::Disk, used, allowed: meter.allowed })
+        });
+        if let Some(stop) = judged {
+            shared.state().taken.disk = Some(stop.used);
+            return Some(stop);
+        }
+        self.short_of_space(shared).map(|(stop, _)| stop)
     }
 }
 

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use crate::layout::Access;
 use crate::list::{Arg, Data, List, Slot};
 use crate::path_set::{PathSet, within};
-use crate::segments;
 use crate::step::{BindKind, NetworkNamespace, Step};
+use crate::system_v::Kind;
 use crate::wire::{
     FIRST_SLOTS, OP_BECOME_INIT, OP_ENTER_NETWORK, OP_HOST_LEFT, OP_LEAVE_HOST, OP_NEXT_LIST,
     OP_SERVE,
@@ -19,8 +19,8 @@ use crate::wire::{
 
 /// Tag under which the stage hands out the listener of the system-call filter.
 pub(crate) const TAG_LISTENER: u32 = 1;
-/// The list of the box's System V memory segments.
-pub(crate) const TAG_SEGMENTS: u32 = 2;
+/// The lists of what the box keeps of System V have this tag and above, in their order.
+pub(crate) const TAG_SYSTEM_V: u32 = 2;
 /// Memory file systems that are measured have this tag and above.
 pub(crate) const TAG_SCRATCH: u32 = 100;
 /// Sockets that other crates asked for have this tag and above.
@@ -187,12 +187,14 @@ impl Compiler {
                 let quiet = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
                 self.mount("proc", path, quiet | libc::MS_RDONLY, "");
             }
-            Step::Segments => {
-                let path = self.path(segments::LIST);
-                let flags = Arg::Value(libc::O_RDONLY as u64 | CLOEXEC);
-                let slot = self.list.open(libc::SYS_openat, &[AT_FDCWD, path, flags, NONE]);
-                self.list.hand_out(slot, TAG_SEGMENTS);
-                self.list.close(slot);
+            Step::SystemV => {
+                for (tag, kind) in (TAG_SYSTEM_V..).zip(Kind::ALL) {
+                    let path = self.path(kind.list());
+                    let flags = Arg::Value(libc::O_RDONLY as u64 | CLOEXEC);
+                    let slot = self.list.open(libc::SYS_openat, &[AT_FDCWD, path, flags, NONE]);
+                    self.list.hand_out(slot, tag);
+                    self.list.close(slot);
+                }
             }
             Step::Terminals => {
                 let path = Path::new("/dev/pts");

@@ -52,6 +52,8 @@ pub(crate) struct DiskMeter {
     last: Option<Last>,
     /// Bytes by the last pass.
     counted: Option<u64>,
+    /// Bytes when the session began, as far as the first pass could tell.
+    first: Option<u64>,
     /// Above this something is done.
     bound: u64,
     pub(crate) next: Instant,
@@ -102,6 +104,7 @@ impl DiskMeter {
             at_start,
             last,
             counted,
+            first: None,
             bound,
             next,
         };
@@ -145,6 +148,18 @@ impl DiskMeter {
     /// Bytes by the last pass, and of memory files now; `None` before the first.
     pub(crate) fn known(&self) -> Option<u64> {
         self.counted.map(|bytes| bytes.saturating_add(self.in_memory()))
+    }
+
+    /// What the box has added since the session began, counted now; `None` where that takes too
+    /// long.
+    pub(crate) fn grown(&mut self, members: impl FnOnce() -> Vec<Member>) -> Option<u64> {
+        const PATIENCE: Duration = Duration::from_millis(200);
+        self.pass = None;
+        self.count(Instant::now() + PATIENCE, members);
+        if self.pass.take().is_some() {
+            return None;
+        }
+        Some(self.known()?.saturating_sub(self.first?))
     }
 
     /// Who took too much is ended. What is there then stops nobody; more than that does.
@@ -214,6 +229,7 @@ impl DiskMeter {
         let used = bytes.saturating_add(self.in_memory());
         // Others may have written, too: what the box had is not less than that.
         let before = used.saturating_sub(self.lost());
+        self.first.get_or_insert(before);
         if used <= self.allowed || first && before <= self.allowed {
             self.bound = self.allowed;
         } else if first {

@@ -28,6 +28,25 @@ struct System {
     /// With less free than that something is done. Where less than what is to be kept was free
     /// when the session began, it may go on to tidy up.
     bound: u64,
+    /// What was free when the session began.
+    began: u64,
+}
+
+/// A file system has less free than it is to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Short {
+    pub(crate) free: u64,
+    pub(crate) kept: u64,
+    /// What it has lost since the session began.
+    lost: u64,
+}
+
+impl Short {
+    /// Whether a box that has added so much has a part in it: a sixteenth of what was lost, and not
+    /// next to nothing.
+    pub(crate) fn is_of(&self, grown: u64) -> bool {
+        grown >= TO_TIDY.max(self.lost / 16)
+    }
 }
 
 impl FreeFloor {
@@ -39,21 +58,24 @@ impl FreeFloor {
         }
         let mut floor = Self { kept, systems: Vec::new(), next: Instant::now() };
         for at in systems.into_values() {
-            let bound = bound(kept, free(&at));
-            floor.systems.push(System { at, bound });
+            let began = free(&at);
+            floor.systems.push(System { at, bound: bound(kept, began), began });
         }
         Ok(floor)
     }
 
-    /// Looks; yields what is free and what was to be kept where that is less than it may be. Then
-    /// the bound is what is left, so that it is told once.
-    pub(crate) fn look(&mut self) -> Option<(u64, u64)> {
+    /// Looks; yields where less is free than may be. Then the bound is a little below what is left,
+    /// so that it is told once, until there is room again.
+    pub(crate) fn look(&mut self) -> Option<Short> {
         let (mut spent, mut room) = (None, u64::MAX);
         for system in &mut self.systems {
             let free = free(&system.at);
             if free < system.bound {
-                spent = Some((free, self.kept));
+                let lost = system.began.saturating_sub(free);
+                spent = Some(Short { free, kept: self.kept, lost });
                 system.bound = bound(self.kept, free);
+            } else if free >= self.kept {
+                system.bound = self.kept;
             }
             room = room.min(free.saturating_sub(system.bound));
         }
@@ -89,6 +111,13 @@ mod tests {
     }
 
     #[test]
+    fn who_took_next_to_nothing_of_what_was_lost_has_no_part_in_it() {
+        let short = |lost| Short { free: 0, kept: 1, lost };
+        assert!(short(0).is_of(TO_TIDY) && !short(0).is_of(TO_TIDY - 1));
+        assert!(short(16 << 30).is_of(1 << 30) && !short(16 << 30).is_of((1 << 30) - 1));
+    }
+
+    #[test]
     fn a_file_system_with_room_is_no_reason_and_one_without_is_told_once() {
         let dir = tempfile::tempdir().unwrap();
         let roots = [dir.path().to_owned()];
@@ -96,9 +125,12 @@ mod tests {
         assert_eq!(floor.look(), None);
         assert!(floor.next > Instant::now());
         floor.systems[0].bound = u64::MAX - 1;
-        let (free, kept) = floor.look().unwrap();
-        assert!(free > 1 << 20);
-        assert_eq!(kept, 1 << 20);
+        let short = floor.look().unwrap();
+        assert!(short.free > 1 << 20);
+        assert_eq!(short.kept, 1 << 20);
         assert_eq!(floor.look(), None, "the bound is what is to be kept again");
+        floor.systems[0].bound = 0;
+        assert_eq!(floor.look(), None);
+        assert_eq!(floor.systems[0].bound, 1 << 20, "with room it is what is to be kept again");
     }
 }

@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::cgroup;
-use crate::segments;
 use crate::sys;
+use crate::system_v::Kind;
 
 /// Facts about the host that a plan depends on.
 ///
@@ -31,7 +31,7 @@ pub struct HostFacts {
     /// Files below `/proc` that are masked in a box: those that tell about the host and that
     /// everybody may read.
     pub proc_files_to_mask: Vec<PathBuf>,
-    /// Whether the kernel has System V memory segments.
+    /// Whether the kernel has System V memory segments, semaphores and messages.
     pub system_v: bool,
     /// Memory of the host, bytes.
     pub memory: u64,
@@ -92,7 +92,7 @@ impl HostFacts {
                     fs::symlink_metadata(path).is_ok_and(|found| found.mode() & 0o004 != 0)
                 })
                 .collect(),
-            system_v: fs::metadata(segments::LIST).is_ok(),
+            system_v: Kind::ALL.iter().all(|kind| fs::metadata(kind.list()).is_ok()),
             memory: total_memory(),
             cgroup: cgroup::Place::find(rustix::process::geteuid().as_raw()),
         })

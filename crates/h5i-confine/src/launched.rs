@@ -15,7 +15,7 @@ use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, so
 
 use crate::budgets::Budgets;
 use crate::cgroup::Cgroup;
-use crate::compile::{self, TAG_LISTENER, TAG_SEGMENTS, TAG_SOCKETS};
+use crate::compile::{self, TAG_LISTENER, TAG_SOCKETS, TAG_SYSTEM_V};
 use crate::control;
 use crate::error::StartError;
 use crate::event::EventSink;
@@ -28,6 +28,7 @@ use crate::processes;
 use crate::session::{Session, Shared, State, reap};
 use crate::step::{BindKind, Step};
 use crate::sys;
+use crate::system_v::Kind;
 use crate::watch::{self, Watched};
 use crate::wire::{
     FIRST_SLOTS, MAX_FDS, MSG_DESCRIPTOR, MSG_FAILED, MSG_LIST, MSG_READY, MSG_SLOTS, Message,
@@ -185,8 +186,10 @@ impl Watcher {
             let Ok((shared, also, cgroup)) = told.recv() else { return };
             let ready = handshake(&shared, &steps).and_then(|mut handed| {
                 let listener = handed.remove(&TAG_LISTENER);
-                let segments = handed.remove(&TAG_SEGMENTS);
-                let memory = MemoryFiles { scratch: handed.into_values().collect(), segments };
+                let lists = (TAG_SYSTEM_V..).zip(Kind::ALL);
+                let lists = lists.filter_map(|(tag, kind)| Some((kind, handed.remove(&tag)?)));
+                let system_v = lists.collect();
+                let memory = MemoryFiles { scratch: handed.into_values().collect(), system_v };
                 Ok((listener, Budgets::new(&runs, memory, cgroup)?))
             });
             match ready {

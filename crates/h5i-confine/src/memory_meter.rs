@@ -8,7 +8,7 @@ use rustix::fs::{fstat, fstatvfs};
 
 use crate::census::{self, Counted};
 use crate::cgroup::Cgroup;
-use crate::segments;
+use crate::system_v::Kind;
 use crate::trees::Member;
 use crate::unnamed::UnnamedFiles;
 
@@ -39,8 +39,8 @@ pub(crate) struct Taken {
 pub(crate) struct MemoryFiles {
     /// The box's memory file systems.
     pub(crate) scratch: Vec<OwnedFd>,
-    /// The list of its System V segments.
-    pub(crate) segments: Option<OwnedFd>,
+    /// The lists of what it keeps of System V.
+    pub(crate) system_v: Vec<(Kind, OwnedFd)>,
 }
 
 /// The memory of a box.
@@ -83,8 +83,8 @@ impl MemoryMeter {
         }
         let mut each: Vec<Counted> = counted();
         let files = self.files.scratch.iter().map(used_of).fold(0, u64::saturating_add);
-        let segments = self.files.segments.as_ref().map_or(0, segments::used);
-        let files = files.saturating_add(segments);
+        let system_v = self.files.system_v.iter().map(|(kind, list)| kind.used(list));
+        let files = system_v.fold(files, u64::saturating_add);
         let files = files.saturating_add(self.unnamed.look(members).memory);
         let sum = |each: &[Counted]| each.iter().map(Counted::all).fold(files, u64::saturating_add);
         let used = sum(&each);

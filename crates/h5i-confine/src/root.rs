@@ -71,7 +71,7 @@ pub(crate) fn plan(
     }
     steps.push(Step::Proc);
     if facts.system_v && policy.limits.memory.is_some() {
-        steps.push(Step::Segments);
+        steps.push(Step::SystemV);
     }
     steps.extend(facts.proc_files_to_mask.iter().map(|path| Step::Mask { path: path.clone() }));
     steps.push(Step::Terminals);

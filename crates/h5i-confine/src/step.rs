@@ -125,8 +125,8 @@ pub enum Step {
     },
     /// Mount the box's own `/proc`, read-only.
     Proc,
-    /// Give the supervisor the list of the box's System V memory segments, to count them by.
-    Segments,
+    /// Give the supervisor the lists of what the box keeps of System V, to count it by.
+    SystemV,
     /// Mount the box's own terminals.
     Terminals,
     /// Hide a file behind the null device.
@@ -262,7 +262,7 @@ impl Step {
             Self::Overlay { .. } => "what the box writes is apart from what it was given",
             Self::Scratch { .. } => "gone with the session",
             Self::Proc => "shows the box's processes only; nothing below it can be written",
-            Self::Segments => "memory that no process has mapped counts, too",
+            Self::SystemV => "memory that no process has mapped counts, too",
             Self::Terminals => "a terminal of the box is never the caller's",
             Self::Mask { path } if path.starts_with("/proc") => {
                 "tells about the host's kernel, not about the box"
@@ -342,7 +342,9 @@ impl fmt::Display for Step {
                 write!(f, "mount {most} of memory at {}", path.display())
             }
             Self::Proc => f.write_str("mount /proc of the box, read-only"),
-            Self::Segments => f.write_str("hand out the list of System V memory segments"),
+            Self::SystemV => {
+                f.write_str("hand out the lists of System V memory, semaphores and messages")
+            }
             Self::Terminals => f.write_str("mount terminals of the box at /dev/pts"),
             Self::Mask { path } => write!(f, "mask {}", path.display()),
             Self::LeaveHost => f.write_str("unmount the host's files"),

@@ -8,6 +8,9 @@ pub(in crate::verbs) fn used_of(limit: &str, used: u64, allowed: u64) -> String 
     match limit {
         "wall" | "session" | "cpu" => format!("{} of {}", span(used), span(allowed)),
         "output" | "file_size" | "memory" | "disk" => bytes(used, allowed),
+        "keep_free" if size(used) == size(allowed) => {
+            format!("{used} B free, {allowed} B to be kept")
+        }
         "keep_free" => format!("{} free, {} to be kept", size(used), size(allowed)),
         "processes" => format!("{used} of {allowed} processes"),
         "open_files" => format!("{used} of {allowed} open files"),

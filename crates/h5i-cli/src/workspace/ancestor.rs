@@ -1,9 +1,9 @@
 //! Objects of an earlier commit, which a later one's need not be packed with again.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use git2::{Oid, Repository};
+use git2::{Odb, Oid, Repository};
 
 use crate::path_error::PathError;
 use crate::store::{ObjectsKey, Store, names};
@@ -19,6 +19,18 @@ pub(super) struct Ancestor {
     pub(super) tip: Oid,
     /// The directory of its packs.
     pub(super) packs: PathBuf,
+}
+
+/// Reads a commit and its tree from an object directory of h5i's own.
+fn stands(objects: &Path, commit: Oid) -> Result<(), git2::Error> {
+    let odb = Odb::new()?;
+    odb.add_disk_alternate(objects.to_str().unwrap_or_default())?;
+    let commit = odb.read(commit)?;
+    // `tree NAME` is the first line of every commit.
+    let line = commit.data().split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let tree = str::from_utf8(line).ok().and_then(|line| line.strip_prefix("tree "));
+    odb.read(Oid::from_str(tree.unwrap_or_default())?)?;
+    Ok(())
 }
 
 /// The nearest ancestor of a commit whose objects stand with all of their past; `None` if there is
@@ -38,7 +50,9 @@ pub(super) fn ancestor(
         {
             let packs = store.objects_path(&key).join("objects/pack");
             let few = names(&packs)?.iter().filter(|name| name.ends_with(".pack")).count() < PACKS;
-            return Ok(few.then_some(Ancestor { tip: id, packs }));
+            // What is damaged must not go on from base to base.
+            let usable = few && stands(&store.objects_path(&key).join("objects"), id).is_ok();
+            return Ok(usable.then_some(Ancestor { tip: id, packs }));
         }
         // What can't be read is told by what packs it.
         let Ok(commit) = repo.find_commit(id) else { continue };

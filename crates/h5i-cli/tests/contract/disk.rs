@@ -103,11 +103,39 @@ fn a_box_leaves_the_disk_what_it_is_to_keep() {
     assert!(full.err.contains("stopped by limits.keep_free: "), "{full:?}");
     assert!(full.err.contains(" free, 32 MiB to be kept"), "{full:?}");
     assert!(full.text().contains("limits.keep_free spent: "), "{full:?}");
+    // What is taken in one call is seen when the run ends, at the latest.
+    let at_once = run("32MiB", "fallocate -l 40M z");
+    assert_eq!(at_once.text().lines().next(), Some("123"), "{at_once:?}");
     // The twins: a box that leaves so much, and a policy that keeps nothing.
     let little = run("32MiB", "head -c 10000000 /dev/zero > z");
     assert_eq!(little.text().lines().next(), Some("0"), "{little:?}");
     let nothing = run("none", FILL);
     assert_eq!(nothing.text().lines().next(), Some("9"), "{nothing:?}");
+}
+
+#[test]
+fn a_box_is_not_stopped_for_what_another_one_takes() {
+    let stand = Stand::new();
+    let script = "mkdir -p \"$XDG_STATE_HOME\"
+         mount -t tmpfs -o size=64m,mode=777 tmpfs \"$XDG_STATE_HOME\"
+         set +e
+         for name in idle taker; do
+             ${AS-} \"$H5I\" box create $name --empty --set 'limits.keep_free=\"32MiB\"'
+         done
+         mkfifo go; chmod 666 go
+         ${AS-} \"$H5I\" box run idle -- sh -c 'echo in; read line; echo out' < go > idle.txt &
+         exec 3> go
+         until grep -q in idle.txt; do :; done
+         ${AS-} \"$H5I\" box run taker -- sh -c 'while head -c 1048576 /dev/zero >> z; do :; done'
+         echo $?
+         sleep 0.6
+         echo line >&3
+         wait $!
+         echo $?
+         cat idle.txt";
+    let said = Said::of(mounting_shell(&stand, script).output().unwrap());
+    assert_eq!(said.text(), "123\n0\nin\nout\n", "{said:?}");
+    assert_eq!(said.err.matches("stopped by limits.keep_free").count(), 1, "{said:?}");
 }
 
 #[test]

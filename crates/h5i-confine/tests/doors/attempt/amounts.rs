@@ -24,6 +24,8 @@ pub(crate) const ALL: &[(&str, Attempt)] = &[
     ("take-memory", |a| take_memory(number(a[0]))),
     ("take-memory-file", |a| take_memory_file(number(a[0]))),
     ("take-segment", |a| take_segment(number(a[0]))),
+    ("take-semaphores", |a| take_semaphores(number(a[0]))),
+    ("take-messages", |a| take_messages(number(a[0]))),
     ("share-memory", |a| share_memory(number(a[0]), number(a[1]))),
     ("write-removed", |a| write_removed(a[0], number(a[1]))),
     ("write-closed", |a| write_closed(a[0], number(a[1]))),
@@ -94,6 +96,41 @@ fn take_segment(mebibytes: i64) -> Outcome {
     std::thread::sleep(HELD);
     call(libc::SYS_shmctl, &mut [A::N(segment), A::N(libc::IPC_RMID.into()), A::N(0)])?;
     Ok((filled? >> 20).to_string())
+}
+
+/// So many sets of 16,000 semaphores, a MiB each.
+fn take_semaphores(sets: i64) -> Outcome {
+    let mode = || A::N((libc::IPC_CREAT | 0o600).into());
+    let mut made = Vec::new();
+    for _ in 0..sets {
+        let private = A::N(libc::IPC_PRIVATE.into());
+        made.push(call(libc::SYS_semget, &mut [private, A::N(16_000), mode()])?);
+    }
+    std::thread::sleep(HELD);
+    for set in made {
+        call(libc::SYS_semctl, &mut [A::N(set), A::N(0), A::N(libc::IPC_RMID.into())])?;
+    }
+    Ok(sets.to_string())
+}
+
+/// So many MiB of messages, in queues of 16 KiB.
+fn take_messages(mebibytes: i64) -> Outcome {
+    let mode = || A::N((libc::IPC_CREAT | 0o600).into());
+    let mut made = Vec::new();
+    for _ in 0..mebibytes * 64 {
+        let queue = call(libc::SYS_msgget, &mut [A::N(libc::IPC_PRIVATE.into()), mode()])?;
+        made.push(queue);
+        for _ in 0..2 {
+            // A message is its type, and bytes.
+            let message = [1_u8; 8 + 8000];
+            call(libc::SYS_msgsnd, &mut [A::N(queue), A::In(&message), A::N(8000), A::N(0)])?;
+        }
+    }
+    std::thread::sleep(HELD);
+    for queue in made {
+        call(libc::SYS_msgctl, &mut [A::N(queue), A::N(libc::IPC_RMID.into()), A::N(0)])?;
+    }
+    Ok(mebibytes.to_string())
 }
 
 /// Takes memory once and has children that share it.

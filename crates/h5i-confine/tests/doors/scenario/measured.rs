@@ -19,6 +19,7 @@ pub(crate) const ALL: &[Scenario] = &[
     scenario("D9o", "of several runs the one that takes the most is stopped", largest),
     scenario("D9p", "what a run that has ended left is ended, and the session goes on", left),
     scenario("D9q", "a System V segment counts, attached or not", segment),
+    scenario("D9r", "System V semaphores and messages count", semaphores_and_messages),
 ];
 
 fn attempt(session: &Session, attempt: &[&str]) -> Output {
@@ -86,6 +87,18 @@ fn segment(world: &World) -> Result<String, String> {
     let limited = world.fresh(|p| p.limits.memory = Some(Bytes::mebibytes(64)));
     is_whole(&attempt(&limited.start(), &["take-memory", "1"]))?;
     Ok(format!("{stop}"))
+}
+
+fn semaphores_and_messages(world: &World) -> Result<String, String> {
+    let mut stops = Vec::new();
+    for what in ["take-semaphores", "take-messages"] {
+        let limited = world.fresh(|p| p.limits.memory = Some(Bytes::mebibytes(64)));
+        is_whole(&attempt(&limited.start(), &[what, "16"]))?;
+        let limited = world.fresh(|p| p.limits.memory = Some(Bytes::mebibytes(64)));
+        let over = attempt(&limited.start(), &[what, "200"]);
+        stops.push(is_stopped(&limited, &over, Limit::Memory, ATTEMPT)?.to_string());
+    }
+    Ok(stops.join("; "))
 }
 
 fn shared_memory(world: &World) -> Result<String, String> {
