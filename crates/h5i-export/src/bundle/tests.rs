@@ -293,6 +293,10 @@ fn unknown_fields_versions_files_and_links_are_refused() {
     case.edit(INDEX, "\"v\": 1", "\"x\": 1, \"v\": 1", &[]);
     assert!(matches!(case.verify(), Err(VerifyError::Json { file: INDEX, .. })));
     let case = written();
+    let twice = format!("\"files\": {{\"{PATCH}\": \"{}\",", Digest::of(b""));
+    case.edit(INDEX, "\"files\": {", &twice, &[]);
+    assert!(matches!(case.verify(), Err(VerifyError::Json { file: INDEX, .. })));
+    let case = written();
     case.edit(INDEX, "\"v\": 1", "\"v\": 2", &[]);
     assert!(matches!(case.verify(), Err(VerifyError::Version { file: INDEX, found: 2 })));
     let case = written();
