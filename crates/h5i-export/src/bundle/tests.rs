@@ -309,6 +309,31 @@ fn unknown_fields_versions_files_and_links_are_refused() {
 }
 
 #[test]
+fn another_patch_is_not_copied() {
+    let case = Case::new();
+    case.write(Existing::Refuse).expect("writes");
+    let path = case.out.join(PATCH);
+    let mut patch = fs::read(&path).expect("reads");
+    patch.resize(2 << 20, b'\n');
+    fs::write(&path, &patch).expect("writes");
+    // Where nothing can be copied to, a copy would be the first thing that fails.
+    let nowhere = case.fixture.path().join("nowhere");
+    let verify = || verify_bundle(&case.out, &nowhere, None);
+    assert!(matches!(verify(), Err(VerifyError::Digest { ref file, .. }) if file == PATCH));
+    // The twin: a long patch that has the digest is copied.
+    let (old, new) = (written_digest(&case, PATCH), Digest::of(&patch).to_string());
+    case.edit(INDEX, &old, &new, &[]);
+    assert!(matches!(verify(), Err(VerifyError::Io { ref path, .. }) if path.ends_with(PATCH)));
+}
+
+/// The digest that bundle.json has of a file.
+fn written_digest(case: &Case, file: &str) -> String {
+    let text = fs::read(case.out.join(INDEX)).expect("reads");
+    let index: serde_json::Value = serde_json::from_slice(&text).expect("json");
+    index["files"][file].as_str().expect("a digest").to_owned()
+}
+
+#[test]
 fn another_base_is_named() {
     let case = Case::new();
     case.write(Existing::Refuse).expect("writes");
