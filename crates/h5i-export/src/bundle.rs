@@ -7,8 +7,10 @@ mod whole_log;
 mod write;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::digest::Digest;
 use crate::record::{Event, Record, Stream};
@@ -70,5 +72,33 @@ pub struct BundleIndex {
     /// Whether a run was stopped or cut off before the export.
     pub completeness: Completeness,
     /// The digest of each other file by its name: patch, reports, receipt, and kept output.
+    #[serde(deserialize_with = "each_once")]
     pub files: BTreeMap<String, Digest>,
+}
+
+/// Reads a map; a name that is there twice is refused, since readers differ in which one they take.
+fn each_once<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, Digest>, D::Error> {
+    struct EachOnce;
+
+    impl<'de> Visitor<'de> for EachOnce {
+        type Value = BTreeMap<String, Digest>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("names and digests")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut given: A) -> Result<Self::Value, A::Error> {
+            let mut files = BTreeMap::new();
+            while let Some((name, digest)) = given.next_entry()? {
+                if files.insert(name, digest).is_some() {
+                    return Err(A::Error::custom("a file is there twice"));
+                }
+            }
+            Ok(files)
+        }
+    }
+
+    deserializer.deserialize_map(EachOnce)
 }

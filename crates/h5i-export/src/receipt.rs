@@ -1,5 +1,7 @@
 //! receipt.json: what is known about a box, in one object that others can check.
 
+mod fields;
+mod once;
 mod pieces;
 mod read;
 #[cfg(test)]

@@ -133,12 +133,16 @@ impl Record {
     /// # Errors
     /// One variant of [`RecordError`] for each way to be wrong.
     pub fn from_line(line: &[u8]) -> Result<Self, RecordError> {
-        if let Some(record) = quick::read(line)
-            && record.to_line().is_ok_and(|written| written.as_bytes() == line)
-        {
-            return Ok(record);
+        match Self::from_own_line(line) {
+            Some(record) => Ok(record),
+            None => Self::from_any_line(line),
         }
-        Self::from_any_line(line)
+    }
+
+    /// As [`Self::from_line`]; none for what is no record in its spelling, without a look at why.
+    pub(crate) fn from_own_line(line: &[u8]) -> Option<Self> {
+        let record = quick::read(line)?;
+        record.to_line().is_ok_and(|written| written.as_bytes() == line).then_some(record)
     }
 
     /// As [`Self::from_line`], whatever the line is; says what is wrong with it.

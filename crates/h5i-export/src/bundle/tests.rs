@@ -293,6 +293,10 @@ fn unknown_fields_versions_files_and_links_are_refused() {
     case.edit(INDEX, "\"v\": 1", "\"x\": 1, \"v\": 1", &[]);
     assert!(matches!(case.verify(), Err(VerifyError::Json { file: INDEX, .. })));
     let case = written();
+    let twice = format!("\"files\": {{\"{PATCH}\": \"{}\",", Digest::of(b""));
+    case.edit(INDEX, "\"files\": {", &twice, &[]);
+    assert!(matches!(case.verify(), Err(VerifyError::Json { file: INDEX, .. })));
+    let case = written();
     case.edit(INDEX, "\"v\": 1", "\"v\": 2", &[]);
     assert!(matches!(case.verify(), Err(VerifyError::Version { file: INDEX, found: 2 })));
     let case = written();
@@ -302,6 +306,31 @@ fn unknown_fields_versions_files_and_links_are_refused() {
     fs::rename(case.out.join(PATCH), case.fixture.path().join("moved")).expect("renames");
     symlink(case.fixture.path().join("moved"), case.out.join(PATCH)).expect("links");
     assert!(matches!(case.verify(), Err(VerifyError::Io { .. })));
+}
+
+#[test]
+fn another_patch_is_not_copied() {
+    let case = Case::new();
+    case.write(Existing::Refuse).expect("writes");
+    let path = case.out.join(PATCH);
+    let mut patch = fs::read(&path).expect("reads");
+    patch.resize(2 << 20, b'\n');
+    fs::write(&path, &patch).expect("writes");
+    // Where nothing can be copied to, a copy would be the first thing that fails.
+    let nowhere = case.fixture.path().join("nowhere");
+    let verify = || verify_bundle(&case.out, &nowhere, None);
+    assert!(matches!(verify(), Err(VerifyError::Digest { ref file, .. }) if file == PATCH));
+    // The twin: a long patch that has the digest is copied.
+    let (old, new) = (written_digest(&case, PATCH), Digest::of(&patch).to_string());
+    case.edit(INDEX, &old, &new, &[]);
+    assert!(matches!(verify(), Err(VerifyError::Io { ref path, .. }) if path.ends_with(PATCH)));
+}
+
+/// The digest that bundle.json has of a file.
+fn written_digest(case: &Case, file: &str) -> String {
+    let text = fs::read(case.out.join(INDEX)).expect("reads");
+    let index: serde_json::Value = serde_json::from_slice(&text).expect("json");
+    index["files"][file].as_str().expect("a digest").to_owned()
 }
 
 #[test]

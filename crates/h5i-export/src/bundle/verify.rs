@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -170,10 +170,10 @@ pub enum VerifyError {
 /// Checks a bundle: its files and their digests, the receipt against bundle.json, the chain of the
 /// records, and, when `base` is given, that the patch gives the named tree.
 ///
-/// `scratch` is a directory of the host for temporary files. The patch is read once; what was checked
-/// is what [`Verified::patch`] holds, whatever becomes of the bundle. Whether
-/// this is the bundle that was reviewed is for the caller: compare [`Verified::bundle`] with the
-/// digest in the box's log.
+/// `scratch` is a directory of the host for temporary files. The patch is copied there only if it has
+/// its digest; what was checked is what [`Verified::patch`] holds, whatever becomes of the bundle.
+/// Whether this is the bundle that was reviewed is for the caller: compare [`Verified::bundle`] with
+/// the digest in the box's log.
 ///
 /// # Errors
 /// [`VerifyError`] with the first thing that does not match.
@@ -201,8 +201,14 @@ pub fn verify_bundle(
         let content = read(&at, directory, file)?;
         same(file, Digest::of(&content)).map(|()| content)
     };
-    let patch = PatchText::keep(open(&at, directory, PATCH)?.take(MAX_STREAMED), scratch)
-        .map_err(|source| VerifyError::Io { path: directory.join(PATCH), source })?;
+    let failed = |source| VerifyError::Io { path: directory.join(PATCH), source };
+    let mut patch = open(&at, directory, PATCH)?;
+    // Read once before it is copied, so that another patch, however long, takes no room in `scratch`;
+    // the copy is as long at most, and counts only if it is the same.
+    let length = patch.metadata().map_err(failed)?.len().min(MAX_STREAMED);
+    same(PATCH, Digest::of_reader((&mut patch).take(length)).map_err(failed)?)?;
+    patch.rewind().map_err(failed)?;
+    let patch = PatchText::keep(patch.take(length), scratch).map_err(failed)?;
     same(PATCH, patch.digest())?;
     let report = checked(REPORT)?;
     checked(PAGE)?;

@@ -2,10 +2,6 @@
 
 use std::io::{self, BufRead};
 
-/// The longest value that is taken in one piece, in bytes: a member of the object, or one element of
-/// a list that is taken element by element.
-pub(super) const MAX_PIECE: usize = 16 << 20;
-
 /// Finds where values of a JSON text begin and end.
 ///
 /// It knows as much of JSON as that takes. What a piece holds is not looked at: who takes it reads it as
@@ -26,9 +22,12 @@ pub enum PieceError {
     /// Something else stands where this must stand.
     #[error("{0} is missing")]
     Missing(&'static str),
-    /// A value is longer than 16 MiB.
-    #[error("a value is longer than {MAX_PIECE} bytes")]
-    TooLong,
+    /// A value is longer than it can be.
+    #[error("a value is longer than {limit} bytes")]
+    TooLong {
+        /// The most that it can have, in bytes.
+        limit: usize,
+    },
 }
 
 /// Whether a list or an object goes on.
@@ -98,8 +97,8 @@ impl<R: BufRead> Pieces<R> {
         }
     }
 
-    /// The next value's text.
-    pub(super) fn value(&mut self) -> Result<&[u8], PieceError> {
+    /// The next value's text, of `limit` bytes at most.
+    pub(super) fn value(&mut self, limit: usize) -> Result<&[u8], PieceError> {
         self.piece.clear();
         if self.peek()?.is_none() {
             return Err(PieceError::Missing("a value"));
@@ -116,8 +115,8 @@ impl<R: BufRead> Pieces<R> {
                 // A text that ends within a value is for its reader to refuse.
                 None => (ahead.len(), ahead.is_empty()),
             };
-            if self.piece.len() + length > MAX_PIECE {
-                return Err(PieceError::TooLong);
+            if self.piece.len() + length > limit {
+                return Err(PieceError::TooLong { limit });
             }
             self.piece.extend_from_slice(ahead.get(..length).unwrap_or_default());
             self.source.consume(length);
@@ -181,6 +180,8 @@ mod tests {
 
     use super::*;
 
+    const LIMIT: usize = 1 << 16;
+
     /// The object as the pieces give it, lists taken element by element; none where it is none.
     fn read(text: &[u8], at_once: usize) -> Option<Map<String, Value>> {
         let mut pieces = Pieces::new(io::BufReader::with_capacity(at_once, text));
@@ -188,19 +189,19 @@ mod tests {
         pieces.take(b'{', "an object").ok()?;
         let mut next = pieces.first(b'}').ok()?;
         while next == Next::Item {
-            let name: String = serde_json::from_slice(pieces.value().ok()?).ok()?;
+            let name: String = serde_json::from_slice(pieces.value(LIMIT).ok()?).ok()?;
             pieces.take(b':', "a colon").ok()?;
             let value = if pieces.peek().ok()? == Some(b'[') {
                 pieces.take(b'[', "a list").ok()?;
                 let mut items = Vec::new();
                 let mut next = pieces.first(b']').ok()?;
                 while next == Next::Item {
-                    items.push(serde_json::from_slice(pieces.value().ok()?).ok()?);
+                    items.push(serde_json::from_slice(pieces.value(LIMIT).ok()?).ok()?);
                     next = pieces.next(b']').ok()?;
                 }
                 Value::Array(items)
             } else {
-                serde_json::from_slice(pieces.value().ok()?).ok()?
+                serde_json::from_slice(pieces.value(LIMIT).ok()?).ok()?
             };
             all.insert(name, value);
             next = pieces.next(b'}').ok()?;
@@ -249,11 +250,11 @@ mod tests {
 
     #[test]
     fn a_value_is_bounded() {
-        let long = format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_PIECE));
+        let long = format!("{{\"a\":\"{}\"}}", "x".repeat(LIMIT));
         let mut pieces = Pieces::new(long.as_bytes());
         pieces.take(b'{', "an object").expect("an object");
-        assert_eq!(pieces.value().expect("a name"), b"\"a\"");
+        assert_eq!(pieces.value(LIMIT).expect("a name"), b"\"a\"");
         pieces.take(b':', "a colon").expect("a colon");
-        assert!(matches!(pieces.value(), Err(PieceError::TooLong)));
+        assert!(matches!(pieces.value(LIMIT), Err(PieceError::TooLong { limit: LIMIT })));
     }
 }

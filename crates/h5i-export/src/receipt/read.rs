@@ -2,12 +2,13 @@
 
 use std::io::{BufRead, BufReader, Read};
 
-use serde_json::{Map, Value};
-
 use super::Receipt;
+use super::fields::{Fields, MAX_NAME, RECORDS, Taken, longest, there};
+use super::once::each_key_once;
 use super::pieces::{Next, PieceError, Pieces};
 use crate::digest::Digest;
-use crate::log::{ChainError, ChainFault, ChainHead, Follow};
+use crate::escape::Escaped;
+use crate::log::{ChainError, ChainFault, ChainHead, Follow, MAX_LINE};
 use crate::record::Record;
 
 /// Why a text is no receipt.
@@ -17,7 +18,13 @@ pub enum ReceiptError {
     /// It is not the text of one JSON object, or one with a value that is too long.
     #[error("it is not one JSON object")]
     Text(#[source] PieceError),
-    /// A field is unknown, missing, or of another type.
+    /// It has a field that no receipt has.
+    #[error("a receipt has no field `{}`", Escaped::new(field.as_bytes()))]
+    Unknown {
+        /// Its name.
+        field: String,
+    },
+    /// A field is missing, of another type, or has a key twice.
     #[error("its fields are not those of a receipt")]
     Fields(#[source] serde_json::Error),
     /// A field is there twice.
@@ -29,7 +36,13 @@ pub enum ReceiptError {
     /// The records come before what they are compared with.
     #[error("`records` stands before `manifest` or `head`, which the records are compared with")]
     TooEarly,
-    /// A record is none.
+    /// A record is longer than a line of a log, in whatever layout.
+    #[error("record {number} is longer than {MAX_LINE} bytes")]
+    LongRecord {
+        /// Which, from 0.
+        number: u64,
+    },
+    /// A record is none, or has a key twice.
     #[error("record {number} is none")]
     Record {
         /// Which, from 0.
@@ -61,19 +74,24 @@ pub(crate) fn read(
     mut each: impl FnMut(&Record),
 ) -> Result<Found, ReceiptError> {
     let mut pieces = Pieces::new(BufReader::with_capacity(1 << 16, source));
-    let mut fields = Map::new();
+    let mut fields = Fields::default();
     let mut chain = None;
     pieces.take(b'{', "an object")?;
     let mut next = pieces.first(b'}')?;
     while next == Next::Item {
-        let name: String = serde_json::from_slice(pieces.value()?).map_err(ReceiptError::Fields)?;
+        let name = pieces.value(MAX_NAME)?;
+        let name: String = serde_json::from_slice(name).map_err(ReceiptError::Fields)?;
         pieces.take(b':', "a colon")?;
         let twice = if name == RECORDS {
             let follow = Chain::from_fields(&fields)?;
             chain.replace(records(&mut pieces, follow, &mut each)?).is_some()
         } else {
-            let value = serde_json::from_slice(pieces.value()?).map_err(ReceiptError::Fields)?;
-            fields.insert(name.clone(), value).is_some()
+            // Before its value is read: that may be as long as it likes.
+            let Some(longest) = longest(&name) else {
+                return Err(ReceiptError::Unknown { field: name });
+            };
+            let text = pieces.value(longest)?;
+            fields.take(&name, text).map_err(ReceiptError::Fields)? == Taken::Twice
         };
         if twice {
             return Err(ReceiptError::Twice { field: name });
@@ -81,15 +99,10 @@ pub(crate) fn read(
         next = pieces.next(b'}')?;
     }
     pieces.end()?;
-    let receipt: Receipt =
-        serde_json::from_value(Value::Object(fields)).map_err(ReceiptError::Fields)?;
-    let missing = || ReceiptError::Fields(serde::de::Error::missing_field(RECORDS));
-    let chain = chain.ok_or_else(missing)?.end(receipt.head);
+    let receipt = fields.receipt().map_err(ReceiptError::Fields)?;
+    let chain = there(chain, RECORDS).map_err(ReceiptError::Fields)?.end(receipt.head);
     Ok(Found { receipt, chain })
 }
-
-/// The field that is a list of any length.
-const RECORDS: &str = "records";
 
 /// Takes the list of records.
 fn records(
@@ -101,12 +114,16 @@ fn records(
     let mut next = pieces.first(b']')?;
     while next == Next::Item {
         let number = chain.number;
-        let piece = pieces.value()?;
+        let piece = pieces.value(MAX_LINE).map_err(|error| match error {
+            PieceError::TooLong { .. } => ReceiptError::LongRecord { number },
+            error => error.into(),
+        })?;
         // Nearly always it is the record's line; in another layout the line is made of it.
-        let (record, digest) = match Record::from_line(piece) {
-            Ok(record) => (record, Digest::of(piece)),
-            Err(_) => {
+        let (record, digest) = match Record::from_own_line(piece) {
+            Some(record) => (record, Digest::of(piece)),
+            None => {
                 let failed = |source| ReceiptError::Record { number, source };
+                each_key_once(piece).map_err(failed)?;
                 let record: Record = serde_json::from_slice(piece).map_err(failed)?;
                 let line = record.to_line().map_err(failed)?;
                 (record, Digest::of(line.as_bytes()))
@@ -127,13 +144,10 @@ struct Chain {
 }
 
 impl Chain {
-    fn from_fields(fields: &Map<String, Value>) -> Result<Self, ReceiptError> {
-        let (Some(manifest), Some(head)) = (fields.get("manifest"), fields.get("head")) else {
+    fn from_fields(fields: &Fields) -> Result<Self, ReceiptError> {
+        let (Some(manifest), Some(head)) = (fields.manifest, fields.head) else {
             return Err(ReceiptError::TooEarly);
         };
-        let manifest: Digest =
-            serde_json::from_value(manifest.clone()).map_err(ReceiptError::Fields)?;
-        let head: ChainHead = serde_json::from_value(head.clone()).map_err(ReceiptError::Fields)?;
         Ok(Self { follow: Follow::new(manifest, Some(head)), broken: None, number: 0 })
     }
 

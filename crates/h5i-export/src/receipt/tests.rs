@@ -208,3 +208,86 @@ fn records_stand_behind_what_they_are_compared_with_and_no_field_is_there_twice(
     let again = good.replacen("\"records\":[]", "\"records\":[],\"records\":[]", 1);
     assert!(said(&again).contains("`records` is there twice"), "{}", said(&again));
 }
+
+/// Why a text is no receipt, with its causes.
+#[track_caller]
+fn refusal(text: &str) -> String {
+    let error = read(text.as_bytes(), |_| ()).expect_err("no receipt");
+    let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+    format!("{error}: {cause}")
+}
+
+#[test]
+fn a_key_that_is_twice_in_a_record_or_a_field_is_refused() {
+    let manifest = Digest::of(b"manifest");
+    let records = chained(manifest, 3);
+    let values: Vec<_> =
+        records.iter().map(|record| serde_json::to_value(record).expect("json")).collect();
+    let good = text(manifest, head_of(&records, manifest), &values);
+    // The last of two equal keys would be taken, and what is before it be shown by others.
+    for (what, from, twice) in [
+        ("a record's field", "\"kind\":\"exec\"", "\"kind\":\"note\",\"kind\":\"exec\""),
+        ("the same in other letters", "\"pid\":9", "\"p\\u0069d\":1,\"pid\":9"),
+        ("an object in a record", "{\"b64\":", "{\"b64\":\"YQ==\",\"b64\":"),
+        ("an object in a field", "{\"last\":", &format!("{{\"last\":\"{manifest}\",\"last\":")),
+        ("a count", "\"records\":3", "\"records\":2,\"records\":3"),
+    ] {
+        assert_eq!(streamed(good.as_bytes()), "whole", "the twin");
+        let changed = good.replacen(from, twice, 1);
+        assert_ne!(changed, good, "{what}");
+        let said = refusal(&changed);
+        assert!(said.contains("twice") || said.contains("duplicate field"), "{what}: {said}");
+    }
+}
+
+/// Gives a text, so many blanks, and a failure: nobody who stops in time sees that.
+fn long_after(text: &str, blanks: u64) -> impl std::io::Read + '_ {
+    struct Fails;
+    impl std::io::Read for Fails {
+        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+            Err(std::io::Error::other("read to its end"))
+        }
+    }
+    use std::io::Read as _;
+    text.as_bytes().chain(std::io::repeat(b'0').take(blanks)).chain(Fails)
+}
+
+#[test]
+fn unknown_names_and_long_values_are_refused_before_they_are_read() {
+    let manifest = Digest::of(b"manifest");
+    let records = chained(manifest, 2);
+    let good = text(manifest, head_of(&records, manifest), &[]);
+    let said = |text: &str| {
+        let read = read(long_after(text, 8 << 20), |_| ()).expect_err("no receipt");
+        let cause = std::error::Error::source(&read).map(ToString::to_string).unwrap_or_default();
+        format!("{read}: {cause}")
+    };
+    assert!(said("{\"x\\n\":").contains("no field `x\\n`"), "{}", said("{\"x\\n\":"));
+    assert!(said("{\"").contains("longer than 128 bytes"), "{}", said("{\""));
+    assert!(said("{\"name\":\"").contains("longer than 1048576 bytes"));
+    assert!(said("{\"policy_text\":\"").contains("longer than 6291458 bytes"));
+    // One record that is one, and a long one.
+    let (begun, _) = good.split_once("\"records\":[]").expect("a list");
+    let begun = format!("{begun}\"records\":[");
+    let first = records[0].to_line().expect("json");
+    let long = said(&format!("{begun}{first},{{\"v\":1,\"x\":\""));
+    assert!(long.contains("record 1 is longer than 1048576 bytes"), "{long}");
+    // The twins: the longest that may be.
+    let policy = "x".repeat(h5i_policy::PolicyDocument::LARGEST);
+    let with = good.replacen("\"policy_text\":\"\"", &format!("\"policy_text\":\"{policy}\""), 1);
+    assert_eq!(read(with.as_bytes(), |_| ()).expect("a receipt").receipt.policy_text, policy);
+    let mut note = records[0].clone();
+    let Event::Note { text: say } = &mut note.event else { panic!("{note:?}") };
+    *say = ByteText::new(Vec::new());
+    let bare = note.to_line().expect("json").len();
+    let mut lengths = Vec::new();
+    for length in [crate::log::MAX_LINE, crate::log::MAX_LINE + 1] {
+        let Event::Note { text: say } = &mut note.event else { panic!("{note:?}") };
+        *say = ByteText::new("x".repeat(length - bare));
+        let value = serde_json::to_value(&note).expect("json");
+        lengths.push(streamed(
+            text(manifest, head_of(&[note.clone()], manifest), &[value]).as_bytes(),
+        ));
+    }
+    assert_eq!(lengths, ["whole", "no receipt"]);
+}
