@@ -3,8 +3,8 @@
 use data_encoding::BASE64;
 use h5i_policy::GrantHeaders;
 use http::header::{
-    ACCEPT_ENCODING, ALT_SVC, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, IF_RANGE, RANGE,
-    SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    ACCEPT_ENCODING, ALT_SVC, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, SET_COOKIE, TE,
+    TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -30,10 +30,14 @@ const CREDENTIALS: &[&str] = &[
 const CREDENTIAL_ENDS: &[&str] =
     &["api-key", "apikey", "token", "secret", "password", "-authorization"];
 
-/// Whether a header is one of those, in any spelling: some servers take `_` for `-`.
-fn is_credential(name: &HeaderName) -> bool {
-    let name = name.as_str().replace('_', "-");
-    CREDENTIALS.contains(&name.as_str()) || CREDENTIAL_ENDS.iter().any(|end| name.ends_with(end))
+/// What all spellings of a name have in common: some servers take `_` for `-`.
+pub(crate) fn spelling(name: &str) -> String {
+    name.replace('_', "-")
+}
+
+/// Whether the [`spelling`] of a header's name is one of those.
+fn is_credential(name: &str) -> bool {
+    CREDENTIALS.contains(&name) || CREDENTIAL_ENDS.iter().any(|end| name.ends_with(end))
 }
 
 /// Where a client may show its token, beside the headers of the grant's templates.
@@ -58,12 +62,16 @@ fn hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// Removes every spelling of these names: some servers take `_` for `-`.
+/// Removes every spelling of these names.
 fn remove(headers: &mut HeaderMap, names: &[&str]) {
-    let is_one = |name: &HeaderName| {
-        names.contains(&name.as_str()) || names.contains(&name.as_str().replace('_', "-").as_str())
-    };
-    let present: Vec<HeaderName> = headers.keys().filter(|name| is_one(name)).cloned().collect();
+    let names: Vec<String> = names.iter().map(|name| spelling(name)).collect();
+    remove_where(headers, |name| names.iter().any(|own| own == name));
+}
+
+/// Removes the headers for which this is so of the [`spelling`] of their name.
+fn remove_where(headers: &mut HeaderMap, is_one: impl Fn(&str) -> bool) {
+    let present: Vec<HeaderName> =
+        headers.keys().filter(|name| is_one(&spelling(name.as_str()))).cloned().collect();
     for name in present {
         headers.remove(name);
     }
@@ -93,7 +101,7 @@ const OVERRIDES: &[&str] = &[
 
 /// Whether a request says that it means another one.
 pub(crate) fn overrides(headers: &HeaderMap) -> bool {
-    headers.keys().any(|name| OVERRIDES.contains(&name.as_str().replace('_', "-").as_str()))
+    headers.keys().any(|name| OVERRIDES.contains(&spelling(name.as_str()).as_str()))
 }
 
 /// The tokens that a client shows, each with the header it is in.
@@ -106,15 +114,16 @@ pub(crate) fn presented(
         |name: &HeaderName, text: &[u8]| found.push((name.clone(), TokenDigest::of(text)));
     for (name, value) in headers {
         let bytes = value.as_bytes();
+        let spelled = spelling(name.as_str());
         let plain = templates.iter().filter(|one| one.holds_secret() && one.user().is_none());
-        for template in plain.filter(|template| template.name() == name.as_str()) {
+        for template in plain.filter(|template| spelling(template.name()) == spelled) {
             let (before, after) = template.around();
             let inner = bytes.strip_prefix(before.as_bytes());
             if let Some(inner) = inner.and_then(|rest| rest.strip_suffix(after.as_bytes())) {
                 add(name, inner);
             }
         }
-        if !TOKENS.contains(&name.as_str()) {
+        if !TOKENS.contains(&spelled.as_str()) {
             continue;
         }
         if *name != AUTHORIZATION {
@@ -145,19 +154,7 @@ pub(crate) fn outgoing(
     headers.remove(HOST);
     remove(&mut headers, &["content-length", "expect", "host", "transfer-encoding"]);
     let Some(credential) = credential else { return Some(headers) };
-    let shown: Vec<HeaderName> =
-        headers.keys().filter(|name| is_credential(name)).cloned().collect();
-    shown.into_iter().for_each(|name| drop(headers.remove(name)));
-    // An answer that is packed could not be looked through for the secret.
-    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    // Nor one of which only a part comes.
-    // Some services take it by a name of their own.
-    let ranges: Vec<HeaderName> = headers
-        .keys()
-        .filter(|name| *name == RANGE || *name == IF_RANGE || name.as_str().ends_with("-range"))
-        .cloned()
-        .collect();
-    ranges.into_iter().for_each(|name| drop(headers.remove(name)));
+    remove_where(&mut headers, is_credential);
     for (name, _) in &credential.headers {
         remove(&mut headers, &[name]);
     }
@@ -170,6 +167,12 @@ pub(crate) fn outgoing(
         let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
         append(&mut headers, &name, member)?;
     }
+    // Last, so that no header of the grant's takes their place in another spelling.
+    // An answer that is packed could not be looked through for the secret.
+    remove(&mut headers, &["accept-encoding"]);
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    // Nor one of which only a part comes. Some services take it by a name of their own.
+    remove_where(&mut headers, |name| name == "range" || name.ends_with("-range"));
     Some(headers)
 }
 
@@ -185,16 +188,26 @@ pub(crate) fn stamped(
     Some(headers)
 }
 
-/// Adds a member to a list that may be spread over several headers, unless it is in it.
+/// Adds a member to a list that may be spread over several headers and spellings, unless it is in
+/// it.
 fn append(headers: &mut HeaderMap, name: &HeaderName, member: &str) -> Option<()> {
-    let lists: Vec<&[u8]> = headers.get_all(name).iter().map(HeaderValue::as_bytes).collect();
-    let members = lists.iter().flat_map(|list| list.split(|byte| *byte == b','));
-    if members.map(<[u8]>::trim_ascii).any(|present| present == member.as_bytes()) {
+    let alike = |other: &HeaderName| spelling(other.as_str()) == spelling(name.as_str());
+    let lists = headers.iter().filter(|(other, _)| alike(other));
+    let lists: Vec<(&HeaderName, &[u8])> =
+        lists.map(|(other, list)| (other, list.as_bytes())).collect();
+    let has = |list: &[u8]| {
+        list.split(|byte| *byte == b',').any(|one| one.trim_ascii() == member.as_bytes())
+    };
+    let present = lists.iter().any(|(_, list)| has(list));
+    if present && lists.iter().all(|(other, _)| *other == name) {
         return Some(());
     }
     // One header: some services read only the first.
-    let list = [lists, vec![member.as_bytes()]].concat().join(&b", "[..]);
-    headers.insert(name.clone(), HeaderValue::from_bytes(&list).ok()?);
+    let lists = lists.into_iter().map(|(_, list)| list);
+    let list: Vec<&[u8]> = lists.chain((!present).then_some(member.as_bytes())).collect();
+    let list = HeaderValue::from_bytes(&list.join(&b", "[..])).ok()?;
+    remove(headers, &[name.as_str()]);
+    headers.insert(name.clone(), list);
     Some(())
 }
 
@@ -250,6 +263,8 @@ mod tests {
             ("api-key", "T"),
             ("x-auth", "key=T;v=1"),
             ("x-more", "T"),
+            ("x_more", "T"),
+            ("x_api_key", "T"),
         ] {
             let found = presented(&map(&[(name, value)]), &templates);
             assert!(found.iter().any(|(_, token)| token.is(&wanted)), "{name}: {value}");
@@ -287,6 +302,34 @@ mod tests {
         assert_eq!(sent, map(&[("accept", "a/b"), ("x-mark", "the host's")]));
         assert_eq!(stamped(headers.clone(), None), Some(headers.clone()));
         assert_eq!(stamped(headers, Some(&("x-mark".to_owned(), "a\nb".to_owned()))), None);
+    }
+
+    #[test]
+    fn the_hosts_headers_stand_alone_however_each_side_spells_them() {
+        for (own, clients) in
+            [("x_api_ver", ["x-api-ver", "x_api-ver"]), ("x-api-ver", ["x_api_ver", "x_api-ver"])]
+        {
+            let credential = Credential {
+                headers: vec![(own.to_owned(), Secret::new(b"2024".to_vec()))],
+                query: None,
+                append: vec![("be-ta".to_owned(), "login".to_owned())],
+                secrets: Vec::new(),
+                until: None,
+            };
+            let mut headers = map(&[("be_ta", "a"), ("x-api-version", "3"), ("accept", "a/b")]);
+            for name in clients.into_iter().chain([own, "accept_encoding", "if_range", "x_range"]) {
+                headers.append(name, HeaderValue::from_static("mine"));
+            }
+            let sent = outgoing(headers, Some(&credential)).expect("headers");
+            let wanted = map(&[
+                ("x-api-version", "3"),
+                ("accept", "a/b"),
+                (own, "2024"),
+                ("be-ta", "a, login"),
+                ("accept-encoding", "identity"),
+            ]);
+            assert_eq!(sent, wanted);
+        }
     }
 
     #[test]

@@ -25,9 +25,13 @@ use crate::secret::Secret;
 /// - hexadecimal, in lower case or in upper case;
 /// - percent-encoded, whichever of its bytes are encoded, in either case;
 /// - with JSON's escapes (`\/`, `\u002f`, …), whichever of its characters are escaped;
-/// - base64 or hexadecimal that was then percent-encoded or escaped.
+/// - with HTML's references (`&#43;`, `&#x2b;`, `&plus;`, …), whichever of its characters are
+///   referred to: by number with at most eight digits, or by a name of a character of ASCII, each
+///   with its semicolon;
+/// - base64, hexadecimal or percent-encoding (of all but letters, digits and `-._~`, in one case)
+///   that was then percent-encoded, escaped or written with references.
 ///
-/// Other transformations are not undone: compression, ciphers, two layers of percent-encoding,
+/// Other transformations are not undone: compression, ciphers, other escapes of escapes,
 /// base64 in lines, a secret that is cut in pieces with something between them.
 ///
 /// The automaton that finds them is made of the secrets, and can't be overwritten when it is let
@@ -88,7 +92,7 @@ impl fmt::Debug for Redactor {
 /// Redacts bytes that come in parts, as [`Redactor::redact`] does all of them at once, wherever
 /// they are parted.
 ///
-/// What can't be the beginning of a secret goes out at once. Held back are at most six times as
+/// What can't be the beginning of a secret goes out at once. Held back are at most 18 times as
 /// many bytes as the longest form of a secret has.
 pub struct StreamRedactor {
     search: Option<(Arc<Forms>, Scanner)>,

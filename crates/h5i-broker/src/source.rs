@@ -18,6 +18,7 @@ pub use host_file::HostFileError;
 pub(crate) use host_file::{HostFile, MAX_FILE};
 
 use crate::credential::{Credential, CredentialError, Credentials};
+use crate::headers::spelling;
 use crate::login::{LoginSource, NoEndpoint, TokenEndpoint};
 use crate::query::percent_encoded;
 use crate::secret::Secret;
@@ -157,7 +158,7 @@ impl SourceCredentials {
         }
         let mut headers = found.headers;
         for (name, value) in own.headers {
-            if headers.iter().all(|(taken, _)| *taken != name) {
+            if headers.iter().all(|(taken, _)| spelling(taken) != spelling(&name)) {
                 headers.push((name, value));
             }
         }

@@ -7,6 +7,7 @@ use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD, HEXLOWER, HEXUPPER};
 use zeroize::Zeroizing;
 
 use super::RedactorError;
+use crate::query::percent_encoded;
 use crate::secret::Secret;
 
 /// From how many bytes on a secret is searched for in encoded forms: those of a shorter one are
@@ -59,7 +60,7 @@ impl Forms {
         depths.dedup();
         let plain_only = forms.iter().map(|form| form.len() < LEAST_ENCODED).collect();
         let mut begins = [false; 256];
-        for byte in forms.iter().map(|form| form[0]).chain(*b"%\\") {
+        for byte in forms.iter().map(|form| form[0]).chain(*b"%\\&") {
             begins[usize::from(byte)] = true;
         }
         Ok(Some(Self { nfa, start, depths, plain_only, begins }))
@@ -126,6 +127,12 @@ fn add_forms(forms: &mut Vec<Zeroizing<Vec<u8>>>, secret: &[u8]) {
     for hex in [HEXLOWER, HEXUPPER] {
         forms.push(Zeroizing::new(hex.encode(secret).into_bytes()));
     }
+    // Found without these where it is not escaped once more.
+    let percent = percent_encoded(secret);
+    if percent.len() != secret.len() {
+        forms.push(Zeroizing::new(lower_escapes(percent.as_bytes())));
+        forms.push(Zeroizing::new(percent.as_bytes().to_vec()));
+    }
     for before in 0..3 {
         let shifted = Zeroizing::new([&b"\0\0"[..before], secret].concat());
         // Characters whose six bits are the secret's alone.
@@ -135,4 +142,21 @@ fn add_forms(forms: &mut Vec<Zeroizing<Vec<u8>>>, secret: &[u8]) {
             forms.push(Zeroizing::new(text[first..end].to_vec()));
         }
     }
+}
+
+/// Percent-encoded text with its digits in lower case.
+fn lower_escapes(percent: &[u8]) -> Vec<u8> {
+    let mut text = percent.to_vec();
+    let mut digits = 0;
+    for byte in &mut text {
+        match (*byte, digits) {
+            (b'%', _) => digits = 2,
+            (_, 0) => {}
+            _ => {
+                byte.make_ascii_lowercase();
+                digits -= 1;
+            }
+        }
+    }
+    text
 }

@@ -17,12 +17,12 @@ pub(super) struct Scanner {
     plain: StateID,
     /// How many bytes were read.
     at: u64,
-    readings: [Unescaped; 2],
+    readings: [Unescaped; 3],
 }
 
 impl Scanner {
     pub(super) fn new(forms: &Forms) -> Self {
-        let readings = [Escape::Percent, Escape::Json].map(Unescaped::new);
+        let readings = [Escape::Percent, Escape::Json, Escape::Html].map(Unescaped::new);
         Self { plain: forms.start(), at: 0, readings }
     }
 

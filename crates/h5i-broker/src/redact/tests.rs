@@ -4,6 +4,7 @@ use data_encoding::{BASE64, BASE64URL, HEXLOWER, HEXUPPER};
 use proptest::prelude::*;
 
 use super::Redactor;
+use crate::query::percent_encoded;
 use crate::secret::Secret;
 
 fn redactor(secrets: &[&[u8]]) -> Redactor {
@@ -52,6 +53,15 @@ fn each_form_is_covered() {
         r"\u0073k-\u0022top\\\/\u00E9~+\u003f",
         "sk-%22top%5C%2F%C3%A9~%2B%3F",
         "sk-%22top%5c/%c3%a9%7e+?",
+        "sk-&quot;top&bsol;&sol;é~&plus;&quest;",
+        "sk-&#34;top&#0092;&#47;&#233;&#126;&#00000043;&#63;",
+        "sk-&#x22;top&#x5c;&#x2F;&#Xe9;&#x007E;&#x0000002b;&#x3f;",
+        "&#115;k&#45;&QUOT;top\\/&#xE9;~+?",
+        // Percent-encoding, once more.
+        "sk-&#37;22top&percnt;5C&#x25;2F&#37;C3&#37;A9~&#37;2B&#37;3F",
+        "sk-&#37;22top&percnt;5c&#x25;2f&#37;c3&#37;a9~&#37;2b&#37;3f",
+        "sk-%2522top%255C%252F%25C3%25A9~%252B%253F",
+        "sk-\\u002522top%5C%2F%C3%A9~%2B%3F",
         "736b2d22746f705c2fc3a97e2b3f",
         "736B2D22746F705C2FC3A97E2B3F",
     ] {
@@ -78,6 +88,44 @@ fn of_a_short_secret_only_the_secret_itself_is_covered() {
         "******* %73even77 736576656e3737"
     );
     assert_eq!(clean(&[b"eight888"], b"%65ight888"), "**********");
+}
+
+#[test]
+fn every_mark_of_ascii_that_has_a_name_is_known_by_it() {
+    let named = concat!(
+        "&excl;&quot;&num;&dollar;&percnt;&amp;&apos;&lpar;&rpar;&ast;&plus;&comma;-&period;&sol;",
+        "&colon;&semi;&lt;&equals;&gt;&quest;&commat;&lsqb;&bsol;&rsqb;&Hat;&lowbar;&grave;&lcub;",
+        "&verbar;&rcub;~"
+    );
+    let secret: Vec<u8> = (b'!'..=b'~').filter(u8::is_ascii_punctuation).collect();
+    assert_eq!(clean(&[&secret], named.as_bytes()), "*".repeat(named.len()));
+    let other = "&DiacriticalGrave;&VerticalLine;&UnderBar;&lbrack;&rbrace;&AMP;&LT;&midast;";
+    assert_eq!(clean(&[b"`|_[}&<*"], other.as_bytes()), "*".repeat(other.len()));
+}
+
+#[test]
+fn what_is_no_reference_is_read_as_it_is() {
+    for text in [
+        "ab&plus1234567",
+        "ab&#43 1234567",
+        "ab&#;1234567",
+        "ab&#x;1234567",
+        "ab&#4a;1234567",
+        "ab&#000000043;1234567",
+        "ab&#xd800;1234567",
+        "ab&Plus;1234567",
+        "ab&;1234567",
+    ] {
+        assert_eq!(clean(&[b"ab+1234567"], text.as_bytes()), text);
+        let stars = "*".repeat(text.len());
+        assert_eq!(clean(&[text.as_bytes()], text.as_bytes()), stars);
+        // And what comes after may be one.
+        let after = format!("{}a&#98;&&plus;1234567", &text[..text.len() - 7]);
+        assert_eq!(
+            clean(&[b"ab&+1234567"], after.as_bytes()),
+            format!("{}{}", &text[..text.len() - 7], "*".repeat("a&#98;&&plus;1234567".len()))
+        );
+    }
 }
 
 #[test]
@@ -123,7 +171,7 @@ fn what_is_held_back_is_bounded_by_the_longest_form() {
     let secret = b"canary-0123456789-canary-0123456789-end";
     // All but the last byte, in the form that takes most room.
     let hex = HEXLOWER.encode(secret);
-    let open: String = hex.bytes().take(77).map(|byte| format!("\\u00{byte:02x}")).collect();
+    let open: String = hex.bytes().take(77).map(|byte| format!("&#x{byte:08x};")).collect();
     let mut stream = redactor(&[secret]).stream();
     let (mut given, mut most) = (0, 0);
     for byte in open.bytes().cycle().take(20_000) {
@@ -131,9 +179,12 @@ fn what_is_held_back_is_bounded_by_the_longest_form() {
         most = most.max(stream.held.len());
     }
     assert_eq!(given + stream.held.len(), 20_000);
-    assert!(open.len() <= most && most <= 6 * hex.len(), "{most}");
+    assert!(open.len() <= most && most <= 18 * hex.len(), "{most}");
     assert_eq!(stream.found(), 0);
 }
+
+const NAMED: &[(u8, &str)] =
+    &[(b'+', "plus"), (b'/', "sol"), (b'=', "equals"), (b'&', "amp"), (b'%', "percnt")];
 
 /// A secret as one of its forms, by choices.
 fn form(secret: &[u8], kind: usize, choices: &[u8]) -> Vec<u8> {
@@ -149,6 +200,23 @@ fn form(secret: &[u8], kind: usize, choices: &[u8]) -> Vec<u8> {
                     0 if *byte != b'%' => out.push(*byte),
                     1 => out.extend(format!("%{byte:02x}").bytes()),
                     _ => out.extend(format!("%{byte:02X}").bytes()),
+                }
+            }
+        }
+        4 | 5 => {
+            let percent = percent_encoded(secret);
+            let written = if kind == 4 { secret } else { percent.as_bytes() };
+            for (at, byte) in written.iter().enumerate() {
+                match choice(at) % 6 {
+                    0 if *byte != b'&' => out.push(*byte),
+                    1 => out.extend(format!("&#{byte};").bytes()),
+                    2 => out.extend(format!("&#{byte:08};").bytes()),
+                    3 => out.extend(format!("&#x{byte:x};").bytes()),
+                    4 => out.extend(format!("&#X{byte:05X};").bytes()),
+                    _ => match NAMED.iter().find(|(named, _)| named == byte) {
+                        Some((_, name)) => out.extend(format!("&{name};").bytes()),
+                        None => out.extend(format!("&#{byte};").bytes()),
+                    },
                 }
             }
         }
@@ -173,28 +241,28 @@ fn visible() -> impl Strategy<Value = Vec<u8>> {
 fn surrounding() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         proptest::collection::vec(any::<u8>(), 0..12),
-        "[%\\\\u0-9a-f ]{0,12}".prop_map(String::into_bytes),
+        "[%\\\\u0-9a-f &#x;]{0,12}".prop_map(String::into_bytes),
     ]
 }
 
 /// Of a small alphabet, so that forms overlap and begin in each other.
 fn tangled() -> impl Strategy<Value = Vec<u8>> {
-    "[a%41\\\\u0]{1,12}".prop_map(String::into_bytes)
+    "[a%416\\\\u0&#;]{1,12}".prop_map(String::into_bytes)
 }
 
 proptest! {
     #[test]
     fn no_form_of_a_secret_remains_and_the_rest_does(
         secret in visible(),
-        kind in 0..5_usize,
+        kind in 0..7_usize,
         choices in proptest::collection::vec(any::<u8>(), 1..8),
         around in (surrounding(), surrounding()),
         parts in proptest::collection::vec(1..30_usize, 1..5),
     ) {
         let (form, (mut before, after)) = (form(&secret, kind, &choices), around);
         // An escape that begins before would take the form's first bytes for its own.
-        if before.iter().rev().take(5).any(|byte| b"%\\".contains(byte)) {
-            before.extend(b"-----");
+        if before.iter().rev().take(18).any(|byte| b"%\\&".contains(byte)) {
+            before.extend(b"------------------");
         }
         let text = [&before[..], &form, &after].concat();
         let redactor = redactor(&[&secret]);

@@ -259,6 +259,16 @@ async fn answer(stream: &mut Tls, head: &str, body: u64, shared: &Shared) -> boo
             &format!("x-echo: {CANARY}\r\nset-cookie: a=b\r\nalt-svc: h3\r\nkeep-alive: 5\r\n"),
             head,
         ),
+        // As an error page would have it.
+        "/page" => {
+            let marks = |from: &str, to: fn(char) -> String| -> String {
+                let one = |c: char| if c.is_alphanumeric() { c.to_string() } else { to(c) };
+                from.chars().map(one).collect()
+            };
+            let page = marks(head, |c| format!("&#{};", u32::from(c)));
+            let header = marks(CANARY, |c| format!("&#x{:X};", u32::from(c)));
+            plain("404 Not Found", &format!("x-echo: {header}\r\n"), &page)
+        }
         "/moved" => {
             let location = format!("location: https://other.example{target}\r\n");
             plain("302 Found", &location, target)

@@ -105,7 +105,13 @@ fn a_key_of_codex_is_for_the_api_and_tokens_are_for_chatgpt() {
     let credential =
         home.grant("chatgpt.com", "login:codex", None).current().expect("a credential");
     let bearer = format!("authorization: Bearer {}", jwt(until));
-    assert_eq!(headers(&credential), [&bearer, "chatgpt-account-id: acc-1"]);
+    let own = [bearer.as_str(), "chatgpt-account-id: acc-1"];
+    assert_eq!(headers(&credential), own);
+    // A header of the grant's takes the place of none, in any spelling.
+    let headers_beside = ["chatgpt_account_id: other", "chatgpt_account: 2"];
+    let beside = home.placed("chatgpt.com", "login:codex", &headers_beside, None).current();
+    let beside = beside.expect("a credential");
+    assert_eq!(headers(&beside), [&own[..], &["chatgpt_account: 2"]].concat());
     let error =
         home.grant("api.openai.com", "login:codex", None).current().expect_err("tokens only");
     let text = told(&error);

@@ -95,6 +95,13 @@ pub(crate) fn echo() {
                 for gone in ["set-cookie", "alt-svc", "keep-alive"] {
                     assert_eq!(answer.header(gone), None);
                 }
+                let page = world.ask(way, "GET /page", "X-Kept: yes+no\r\n");
+                let text = page.text();
+                assert!(!text.contains("canary") && text.contains("Bearer&#32;***"), "{text}");
+                assert!(text.contains("yes&#43;no"), "{text}");
+                assert!(
+                    page.header("x-echo").is_some_and(|echo| echo.trim_matches('*').is_empty())
+                );
                 let halves = world.ask(way, "GET /halves", "");
                 assert_eq!(halves.text(), stars);
             }

@@ -226,7 +226,12 @@ pub(crate) fn headers() {
         let world = World::with(|make| {
             make.speaks = speaks;
             make.key = Key::Sourced(CANARY);
-            for header in ["x-first: {}", "x-pair: Basic {basic:user}", "a-version: 2024-01"] {
+            for header in [
+                "x-first: {}",
+                "x-pair: Basic {basic:user}",
+                "a-version: 2024-01",
+                "b_the_version: 2025",
+            ] {
                 make.grant.header.add(header.parse().unwrap()).unwrap();
             }
         });
@@ -235,10 +240,13 @@ pub(crate) fn headers() {
             assert_eq!(seen.header("x-first"), [CANARY], "{what}");
             assert_eq!(seen.header("x-pair"), [format!("Basic {pair}")], "{what}");
             assert_eq!(seen.header("a-version"), ["2024-01"], "{what}");
+            assert_eq!(seen.header("b_the_version"), ["2025"], "{what}");
+            assert_eq!(seen.header("b-version"), ["other"], "{what}");
             assert!(!seen.head.contains("mine"), "{what} {seen:?}");
         };
         let mine = "X-First: mine\r\nx_first: mine\r\nX-Pair: mine\r\nA-Version: mine\r\n\
-                    A_version: mine\r\nA-Version: mine\r\n";
+                    A_version: mine\r\nA-Version: mine\r\nB-The-Version: mine\r\n\
+                    B_the-Version: mine\r\nb_the_version: mine\r\nB-Version: other\r\n";
         for way in WAYS {
             assert_eq!(world.ask(way, "GET /ok", mine).text(), "ok");
             own(world.server.seen().pop().unwrap(), &format!("{way:?} {speaks:?}"));
@@ -247,9 +255,19 @@ pub(crate) fn headers() {
             assert!(echo.contains("a-version: 2024-01"), "{echo}");
         }
         let mut request = get(&world.host(Way::Intercept), "/ok");
-        for name in ["x-first", "x-pair", "a-version"] {
+        for name in [
+            "x-first",
+            "x_first",
+            "x-pair",
+            "a-version",
+            "a_version",
+            "b-the-version",
+            "b_the-version",
+            "b_the_version",
+        ] {
             request.headers_mut().append(name, HeaderValue::from_static("mine"));
         }
+        request.headers_mut().append("b-version", HeaderValue::from_static("other"));
         assert_eq!(&ask(&world, vec![request])[0].body()[..], b"ok");
         own(world.server.seen().pop().unwrap(), "HTTP/2");
     }
