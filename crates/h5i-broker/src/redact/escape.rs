@@ -15,7 +15,7 @@ pub(super) enum Escape {
 /// character has seven.
 const MOST_DIGITS: usize = 8;
 
-/// The named references that stand for one character of ASCII. HTML, section 13.5.
+/// The named references that stand for one character of ASCII, in order. HTML, section 13.5.
 const NAMES: &[(&[u8], u8)] = &[
     (b"AMP;", b'&'),
     (b"DiacriticalGrave;", b'`'),
@@ -143,7 +143,9 @@ fn read_reference(written: &[u8], radix: u32) -> Reading {
 }
 
 fn read_name(written: &[u8]) -> Reading {
-    match NAMES.iter().find(|(name, _)| name.starts_with(written)) {
+    // The first name that is not before it is the first that begins with it, if any does.
+    let place = NAMES.partition_point(|(name, _)| *name < written);
+    match NAMES.get(place).filter(|(name, _)| name.starts_with(written)) {
         Some((name, byte)) if name.len() == written.len() => whole(*byte),
         Some(_) => Reading::Open,
         None => Reading::Broken,
@@ -155,4 +157,24 @@ fn character(value: u32) -> Reading {
     let mut bytes = [0; 4];
     let length = character.encode_utf8(&mut bytes).len();
     Reading::Whole(bytes, length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_is_found() {
+        assert!(NAMES.is_sorted());
+        for (name, byte) in NAMES {
+            for end in 0..name.len() {
+                assert!(matches!(read_name(&name[..end]), Reading::Open), "{name:?}");
+            }
+            let found = read_name(name);
+            assert!(matches!(found, Reading::Whole([one, ..], 1) if one == *byte), "{name:?}");
+        }
+        for none in [&b"&"[..], b"~", b"comm;", b"plus;;", b"Z"] {
+            assert!(matches!(read_name(none), Reading::Broken), "{none:?}");
+        }
+    }
 }
