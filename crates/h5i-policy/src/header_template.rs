@@ -120,10 +120,12 @@ impl FromStr for HeaderTemplate {
         if name.is_empty() || !name.bytes().all(token) {
             return Err(HeaderTemplateError::BadName);
         }
-        if OF_THE_CONNECTION.contains(&name.as_str()) {
+        // Services that hand headers on as variables take one spelling for the other.
+        let spelling = name.replace('_', "-");
+        if OF_THE_CONNECTION.contains(&spelling.as_str()) {
             return Err(HeaderTemplateError::ConnectionHeader);
         }
-        if is_of_the_broker(&name) {
+        if is_of_the_broker(&spelling) {
             return Err(HeaderTemplateError::OfTheBroker);
         }
         let value = value.trim_matches(' ');
@@ -225,6 +227,10 @@ mod tests {
             ("Accept-Encoding: gzip", E::OfTheBroker),
             ("range: bytes=0-3", E::OfTheBroker),
             ("x-ms-range: {}", E::OfTheBroker),
+            ("Transfer_Encoding: {}", E::ConnectionHeader),
+            ("content_length: {}", E::ConnectionHeader),
+            ("accept_encoding: gzip", E::OfTheBroker),
+            ("x_ms_range: {}", E::OfTheBroker),
             ("x:", E::NoPlace),
             ("x: }", E::NoPlace),
             ("x: {}{}", E::NoPlace),
