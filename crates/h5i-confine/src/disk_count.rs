@@ -15,6 +15,7 @@ use rustix::fs::{
     seek, statat,
 };
 use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
 
 /// What each entry counts at least: its inode, its name, and what little is in it.
 pub(crate) const ENTRY: u64 = 4096;
@@ -32,13 +33,26 @@ const BETWEEN: u32 = 64;
 pub(crate) struct Counted {
     /// Bytes, with at least [`ENTRY`] for each entry.
     pub(crate) bytes: u64,
+    /// Those of them that were there before the moment that was named, and are as they were: the
+    /// kernel notes when a file was changed last, and whoever owns it can't set that.
+    pub(crate) before: u64,
     pub(crate) entries: u64,
+}
+
+/// A moment by the clock that file systems note changes by.
+pub(crate) type Moment = (i64, i64);
+
+/// Now. A change that comes later is noted at this moment or after it, never before.
+pub(crate) fn moment() -> Moment {
+    let now = clock_gettime(ClockId::RealtimeCoarse);
+    (now.tv_sec, now.tv_nsec)
 }
 
 /// One pass through several trees.
 #[derive(Debug)]
 pub(crate) struct DiskCount {
     roots: Vec<OwnedFd>,
+    since: Moment,
     sum: Counted,
     /// Where it stands in the last of the roots: the path, and a frame for each directory on it.
     way: Vec<u8>,
@@ -61,10 +75,10 @@ struct Frame {
 }
 
 impl DiskCount {
-    /// Begins a pass through these directories.
-    pub(crate) fn new(roots: Vec<OwnedFd>) -> Self {
+    /// Begins a pass through these directories, to tell what has changed since a moment.
+    pub(crate) fn new(roots: Vec<OwnedFd>, since: Moment) -> Self {
         let (sum, way, frames, names, linked) = Default::default();
-        Self { roots, sum, way, frames, names, linked }
+        Self { roots, since, sum, way, frames, names, linked }
     }
 
     /// Goes on until the moment has come or all is counted; yields the sum then, or as soon as it is
@@ -77,8 +91,9 @@ impl DiskCount {
             if self.frames.is_empty() {
                 let Some(root) = self.roots.last() else { return Some(self.sum) };
                 // Nothing has a name above a root, so what it takes itself is counted here.
-                let itself = fstat(root).map(|found| cost(&found)).unwrap_or(0);
-                self.sum.bytes = self.sum.bytes.saturating_add(itself);
+                if let Ok(itself) = fstat(root) {
+                    self.sum.add(&itself, self.since);
+                }
                 self.way.clear();
                 self.frames.push(Frame::new(0));
             }
@@ -155,7 +170,7 @@ impl DiskCount {
                         || self.linked.len() < LINKED
                             && !self.linked.insert((found.st_dev, found.st_ino)));
                 if !again {
-                    self.sum.bytes = self.sum.bytes.saturating_add(cost(&found));
+                    self.sum.add(&found, self.since);
                 }
                 if directory {
                     self.names += name.to_bytes().len();
@@ -189,6 +204,17 @@ impl Drop for DiskCount {
     fn drop(&mut self) {
         while !self.frames.is_empty() {
             self.leave();
+        }
+    }
+}
+
+impl Counted {
+    fn add(&mut self, found: &Stat, since: Moment) {
+        let bytes = cost(found);
+        self.bytes = self.bytes.saturating_add(bytes);
+        let changed = (found.st_ctime, i64::try_from(found.st_ctime_nsec).unwrap_or(0));
+        if changed < since {
+            self.before = self.before.saturating_add(bytes);
         }
     }
 }

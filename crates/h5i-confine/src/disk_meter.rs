@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{fstat, fstatvfs};
 
-use crate::disk_count::{self, DiskCount, ENTRY};
+use crate::disk_count::{self, DiskCount, ENTRY, Moment};
 use crate::memory_meter::used_of;
 use crate::trees::Member;
 use crate::unnamed::UnnamedFiles;
@@ -46,7 +46,9 @@ pub(crate) struct DiskMeter {
     scratch: Vec<OwnedFd>,
     unnamed: UnnamedFiles,
     pass: Option<Pass>,
-    /// Free space when the session began.
+    /// When the session began, or somebody was stopped last.
+    began: Moment,
+    /// Free space then.
     at_start: u64,
     /// `None` before the first pass, and where what there is has to be found out anew.
     last: Option<Last>,
@@ -101,6 +103,7 @@ impl DiskMeter {
             scratch,
             unnamed,
             pass,
+            began: disk_count::moment(),
             at_start,
             last,
             counted,
@@ -165,7 +168,7 @@ impl DiskMeter {
     /// Who took too much is ended. What is there then stops nobody; more than that does.
     pub(crate) fn is_dealt_with(&mut self) {
         (self.pass, self.last) = (None, None);
-        self.at_start = self.free();
+        (self.began, self.at_start) = (disk_count::moment(), self.free());
     }
 
     fn has_reason(&self) -> bool {
@@ -197,7 +200,7 @@ impl DiskMeter {
             None => match disk_count::roots(&self.roots) {
                 Ok(roots) => {
                     let (free, spent) = (self.free(), Duration::ZERO);
-                    Pass { count: DiskCount::new(roots), free, spent }
+                    Pass { count: DiskCount::new(roots, self.began), free, spent }
                 }
                 Err(_) => {
                     self.next = begun + LATEST;
@@ -227,8 +230,9 @@ impl DiskMeter {
         });
         self.next = now + self.interval();
         let used = bytes.saturating_add(self.in_memory());
-        // Others may have written, too: what the box had is not less than that.
-        let before = used.saturating_sub(self.lost());
+        // Others may have written, too, and the box may have changed what it had: what it had is
+        // not less than either.
+        let before = used.saturating_sub(self.lost()).max(counted.before);
         self.first.get_or_insert(before);
         if used <= self.allowed || first && before <= self.allowed {
             self.bound = self.allowed;
@@ -273,10 +277,38 @@ mod tests {
         meter.count(Instant::now() + Duration::from_secs(60), Vec::new)
     }
 
-    #[test]
-    fn what_was_there_before_is_no_reason_and_what_is_added_is() {
+    /// A directory with 4 MiB, from before the moment that a meter notes.
+    fn directory_with_4_mib() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("before"), vec![1; 4 << 20]).unwrap();
+        // File systems note changes by a clock of coarse ticks.
+        std::thread::sleep(Duration::from_millis(20));
+        dir
+    }
+
+    #[test]
+    fn what_others_write_meanwhile_does_not_make_new_what_was_there() {
+        let dir = directory_with_4_mib();
+        let mut meter = meter(dir.path(), 1 << 20);
+        // As if somebody else had written so much since.
+        meter.at_start += 1 << 30;
+        assert_eq!(counted(&mut meter), None);
+        assert!(meter.first.unwrap() > 4 << 20);
+        assert_eq!(meter.grown(Vec::new), Some(0));
+    }
+
+    #[test]
+    fn what_is_written_over_counts_as_new_where_others_write() {
+        let dir = directory_with_4_mib();
+        let mut meter = meter(dir.path(), 1 << 20);
+        meter.at_start += 1 << 30;
+        fs::write(dir.path().join("before"), vec![2; 4 << 20]).unwrap();
+        assert!(counted(&mut meter).is_some());
+    }
+
+    #[test]
+    fn what_was_there_before_is_no_reason_and_what_is_added_is() {
+        let dir = directory_with_4_mib();
         let mut meter = meter(dir.path(), 1 << 20);
         assert_eq!(counted(&mut meter), None);
         assert!(meter.known().unwrap() > 4 << 20);
@@ -296,8 +328,7 @@ mod tests {
 
     #[test]
     fn what_is_written_before_the_first_pass_counts_and_what_was_there_does_not() {
-        let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join("before"), vec![1; 4 << 20]).unwrap();
+        let dir = directory_with_4_mib();
         // Room that nobody else gives free meanwhile.
         let mut begun = meter(dir.path(), 64 << 20);
         fs::write(dir.path().join("at once"), vec![1; 96 << 20]).unwrap();

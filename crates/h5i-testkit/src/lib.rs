@@ -7,9 +7,11 @@
 #![cfg(target_os = "linux")]
 
 mod box_dirs;
+mod clock;
 mod git_service;
 mod need;
 
 pub use box_dirs::{BoxDirs, HOST_ID};
+pub use clock::Moment;
 pub use git_service::{GitAnswer, GitService, git};
 pub use need::{Need, have, not_run};

@@ -20,6 +20,7 @@ mod round_trips;
 mod soak;
 mod test;
 mod tidy;
+mod told;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -35,10 +35,10 @@ pub(crate) fn run(root: &Path, words: &[String]) -> Result<u8> {
     let [binary] = binaries.as_slice() else { bail!("the soak is one binary") };
     // What it prints is meant to be read.
     variables.push(("RUST_TEST_NOCAPTURE", "1".to_owned()));
-    let mut failed = !run_binary(&root, binary, Caller::Own, &variables)?;
+    let mut failed = run_binary(&root, binary, Caller::Own, &variables)?.is_some();
     if needs::is_root() {
         ensure_user()?;
-        failed |= !run_binary(&root, binary, Caller::OrdinaryUser, &variables)?;
+        failed |= run_binary(&root, binary, Caller::OrdinaryUser, &variables)?.is_some();
     }
     Ok(u8::from(failed | !properties(&root)?))
 }
@@ -50,7 +50,7 @@ fn properties(root: &Path) -> Result<bool> {
     let mut binaries = build(root, &["--workspace", "--lib"])?;
     binaries.extend(build(root, &["-p", "h5i-broker", "--test", "homes"])?);
     for binary in &binaries {
-        hold &= run_binary(root, binary, Caller::Own, &variables)?;
+        hold &= run_binary(root, binary, Caller::Own, &variables)?.is_none();
     }
     Ok(hold)
 }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::needs;
+use crate::{needs, told};
 
 /// The ordinary user under whom root runs the tests a second time.
 pub(crate) const USER: &str = "h5i-test";
@@ -49,8 +49,8 @@ pub(crate) fn run(root: &Path, quick: bool) -> Result<u8> {
     let same = SAME_CASES.map(|(name, value)| (name, value.to_owned()));
     let mut failed = Vec::new();
     for binary in &binaries {
-        if !run_binary(&root, binary, Caller::Own, &same)? {
-            failed.push(format!("{} as the caller", binary.name));
+        if let Some(why) = run_binary(&root, binary, Caller::Own, &same)? {
+            failed.push((format!("{} as the caller", binary.name), why));
         }
     }
     if !quick {
@@ -59,14 +59,14 @@ pub(crate) fn run(root: &Path, quick: bool) -> Result<u8> {
             .args(["test", "--workspace", "--doc", "--quiet"])
             .status()?;
         if !docs.success() {
-            failed.push("documentation tests".to_owned());
+            failed.push(("documentation tests".to_owned(), Vec::new()));
         }
     }
     if needs::is_root() {
         ensure_user()?;
         for binary in &binaries {
-            if !run_binary(&root, binary, Caller::OrdinaryUser, &same)? {
-                failed.push(format!("{} as {USER}", binary.name));
+            if let Some(why) = run_binary(&root, binary, Caller::OrdinaryUser, &same)? {
+                failed.push((format!("{} as {USER}", binary.name), why));
             }
         }
     }
@@ -74,8 +74,10 @@ pub(crate) fn run(root: &Path, quick: bool) -> Result<u8> {
         println!("every test passed: {} binaries", binaries.len());
         return Ok(0);
     }
-    for what in &failed {
+    // Once more at the end: what is read of a long output is often only that.
+    for (what, why) in &failed {
         eprintln!("failed: {what}");
+        why.iter().for_each(|line| eprintln!("    {line}"));
     }
     Ok(1)
 }
@@ -111,32 +113,39 @@ pub(crate) fn build(root: &Path, which: &[&str]) -> Result<Vec<TestBinary>> {
     Ok(binaries)
 }
 
-/// Runs a test binary; yields whether every test passed.
+/// Runs a test binary; yields the lines that tell why a test failed, or `None` when all passed.
 pub(crate) fn run_binary(
     root: &Path,
     binary: &TestBinary,
     caller: Caller,
     variables: &Variables,
-) -> Result<bool> {
+) -> Result<Option<Vec<String>>> {
     match caller {
         Caller::Own => run_as_caller(root, binary, variables),
         Caller::OrdinaryUser => run_as_user(root, binary, variables),
     }
 }
 
-fn run_as_caller(root: &Path, binary: &TestBinary, variables: &Variables) -> Result<bool> {
+fn run_as_caller(
+    root: &Path,
+    binary: &TestBinary,
+    variables: &Variables,
+) -> Result<Option<Vec<String>>> {
     println!("== {}", binary.name);
-    let status = Command::new(&binary.path)
+    let mut command = Command::new(&binary.path);
+    command
         .current_dir(&binary.directory)
         .env("CARGO_MANIFEST_DIR", &binary.directory)
         .envs(snapshots(root))
-        .envs(variables.iter().cloned())
-        .status()
-        .with_context(|| format!("could not start {}", binary.path.display()))?;
-    Ok(status.success())
+        .envs(variables.iter().cloned());
+    told::run(command).with_context(|| binary.path.display().to_string())
 }
 
-fn run_as_user(root: &Path, binary: &TestBinary, variables: &Variables) -> Result<bool> {
+fn run_as_user(
+    root: &Path,
+    binary: &TestBinary,
+    variables: &Variables,
+) -> Result<Option<Vec<String>>> {
     println!("== {} as {USER}", binary.name);
     let mut command = Command::new("setpriv");
     command
@@ -151,8 +160,8 @@ fn run_as_user(root: &Path, binary: &TestBinary, variables: &Variables) -> Resul
         }
     }
     command.arg(&binary.path);
-    let status = command.current_dir(&binary.directory).stdin(Stdio::null()).status()?;
-    Ok(status.success())
+    command.current_dir(&binary.directory).stdin(Stdio::null());
+    told::run(command).with_context(|| binary.path.display().to_string())
 }
 
 /// Where the reviewed snapshots are, so that insta asks no cargo, and that none is written.

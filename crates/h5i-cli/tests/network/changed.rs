@@ -2,8 +2,9 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use h5i_testkit::Moment;
 use serde_json::Value;
 
 use crate::doors::connect;
@@ -42,7 +43,7 @@ fn a_rule_that_is_taken_back_closes_its_open_flow_and_one_that_is_given_opens() 
     out.read_line(&mut line).unwrap();
     assert_eq!(line, "here\n");
 
-    let begun = Instant::now();
+    let begun = Moment::now();
     let answer: Value = stand.ok(&["box", "revoke", "a", &rule, "--json"]).data();
     let mut rest = String::new();
     out.read_to_string(&mut rest).unwrap();

@@ -1,6 +1,8 @@
 //! What a box reaches, each denial with its twin.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use h5i_testkit::Moment;
 
 use crate::server::Server;
 use crate::shapes::BoxRun;
@@ -50,7 +52,7 @@ fn a_listed_port_of_the_host_is_reached_and_every_other_one_is_refused_at_once()
     assert_eq!((&flow.verdict[..], &flow.rules[..]), ("done", &[listed.rule()][..]));
     assert_eq!(reached.denied_network.len(), 0);
 
-    let begun = Instant::now();
+    let begun = Moment::now();
     let refused = run(&stand, &["--allow", &listed.rule()], &by_name(&other));
     assert_eq!(text(&refused), "Connection refused");
     // The client would wait for 20 seconds.

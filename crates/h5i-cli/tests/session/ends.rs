@@ -1,7 +1,8 @@
 //! The process that holds a session dies, stands still, or is told to end it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use h5i_testkit::Moment;
 use rustix::process::Signal;
 
 use crate::going::{Going, records, with_box};
@@ -13,7 +14,7 @@ fn when_the_holder_is_killed_everything_ends_and_the_next_command_works() {
     assert_eq!(holder.line(), "here");
     let mut second = Going::sh(&stand, "(setsid sleep 1000 &); echo here; sleep 1000");
     assert_eq!(second.line(), "here");
-    let begun = Instant::now();
+    let begun = Moment::now();
     holder.signal(Signal::KILL);
     assert_eq!(holder.end().code, 137);
     // What it started holds its output: the end of that is theirs.
@@ -47,7 +48,7 @@ fn a_holder_that_is_killed_at_any_moment_leaves_a_box_that_goes_on() {
         holder.signal(Signal::KILL);
         joins.signal(Signal::KILL);
         assert_eq!((holder.end().code, joins.end().code), (137, 137));
-        let begun = Instant::now();
+        let begun = Moment::now();
         assert_eq!(stand.sh("a", "echo next"), "next");
         assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
     }
@@ -58,7 +59,7 @@ fn a_holder_that_stands_still_makes_the_box_busy() {
     let stand = with_box();
     let holder = Going::waiting(&stand);
     holder.signal(Signal::STOP);
-    let begun = Instant::now();
+    let begun = Moment::now();
     let said = stand.h5i(&["box", "run", "a", "--json", "--", "true"]);
     let failure = said.failure();
     assert_eq!((said.code, failure.kind.as_str()), (125, "busy"));

@@ -1,6 +1,8 @@
 //! What belongs to a run ends with it when it is stopped, and lives on when it ends by itself.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use h5i_testkit::Moment;
 
 use crate::going::{Going, records, with_box};
 
@@ -22,7 +24,7 @@ fn a_deadline_ends_all_that_a_joined_run_started_and_nothing_else() {
     let left = stand.sh("a", COUNT);
     // What a run leaves when it ends by itself lives on, as at home.
     assert_eq!(left, "3");
-    let begun = Instant::now();
+    let begun = Moment::now();
     let stay = format!("D=stopped; export D; {DAEMONS} echo all; sleep 1000");
     let words = ["box", "run", "a", "--timeout", "1500ms", "--", "sh", "-c", stay.as_str()];
     let mut stopped = Going::h5i(&stand, &words);

@@ -1,6 +1,8 @@
 //! Sessions that are kept without a terminal.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use h5i_testkit::Moment;
 
 use crate::going::{Going, Started, records, with_box};
 use crate::stand::Stand;
@@ -24,7 +26,7 @@ fn a_started_session_lives_until_it_is_stopped() {
     let alive = session(&stand);
     assert_eq!(alive["processes"].as_array().unwrap().len(), 2, "{alive}");
     assert_eq!(alive["started"], true);
-    let begun = Instant::now();
+    let begun = Moment::now();
     let stopped = stand.ok(&["box", "stop", "a", "--json"]);
     assert_eq!(stopped.json()["data"]["stopped"], true);
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
@@ -131,7 +133,7 @@ fn a_kept_session_whose_holder_is_killed_can_be_started_again() {
     let socket = stand.box_dir("a").join("host/control.sock");
     let reached = std::os::unix::net::UnixStream::connect(socket).unwrap();
     let holder = rustix::net::sockopt::socket_peercred(&reached).unwrap().pid;
-    let begun = Instant::now();
+    let begun = Moment::now();
     rustix::process::kill_process(holder, rustix::process::Signal::KILL).unwrap();
     // Every process of the run holds its output.
     assert_eq!(runs.end().code, 125);

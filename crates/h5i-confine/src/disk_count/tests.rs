@@ -8,7 +8,7 @@ use super::*;
 const LONG: Duration = Duration::from_secs(600);
 
 fn pass(path: &Path) -> DiskCount {
-    DiskCount::new(roots(&[path.to_owned()]).unwrap())
+    DiskCount::new(roots(&[path.to_owned()]).unwrap(), (0, 0))
 }
 
 fn counted(path: &Path) -> Counted {
@@ -28,6 +28,32 @@ fn files_count_their_blocks_and_everything_at_least_an_entry() {
     let more = full.bytes - empty.bytes;
     let about = (1 << 20) + 4 * ENTRY..(1 << 20) + 16 * ENTRY;
     assert!(about.contains(&more), "{more}");
+}
+
+#[test]
+fn what_has_changed_since_a_moment_is_told_from_what_was_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let (old, new) = (dir.path().join("old"), dir.path().join("new"));
+    for path in [&old, &new] {
+        fs::write(path, vec![1; 1 << 20]).unwrap();
+    }
+    // Longer than a tick of the clock that changes are noted by.
+    std::thread::sleep(Duration::from_millis(20));
+    let since = moment();
+    let count = || {
+        let roots = roots(&[dir.path().to_owned()]).unwrap();
+        DiskCount::new(roots, since).go_on(Instant::now() + LONG, u64::MAX).unwrap()
+    };
+    let all = count();
+    assert_eq!(all.before, all.bytes);
+    // Neither the length nor the time of the contents tells, and who owns a file can set both.
+    let file = fs::File::options().write(true).open(&new).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, b"2", 0).unwrap();
+    file.set_modified(std::time::UNIX_EPOCH).unwrap();
+    let some = count();
+    assert_eq!(some.bytes, all.bytes);
+    let changed = all.before - some.before;
+    assert!((1 << 20..(1 << 20) + 4 * ENTRY).contains(&changed), "{changed}");
 }
 
 #[test]

@@ -6,14 +6,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use h5i_confine::{
     Access, Event, EventSink, FilterProgram, Layout, NoSink, Output, Plan, RefusedCall, Session,
     SinkClosed, Spent, Step, system_grants,
 };
 use h5i_policy::{Debuggers, GrantOrigin, HostPath, NetMode, ReadGrant, ResolvedPolicy};
-use h5i_testkit::BoxDirs;
+use h5i_testkit::{BoxDirs, Moment};
 
 /// Where the program that makes the attempts stands in the box.
 pub(crate) const TOOLS: &str = "/opt/doors";
@@ -94,7 +94,7 @@ impl Fresh {
 
     /// Runs a shell's line in a session of its own, to its end.
     pub(crate) fn shell(&self, line: &str) -> (Output, Duration) {
-        let started = Instant::now();
+        let started = Moment::now();
         let output = self.plan.command("/bin/sh").args(["-c", line]).output().unwrap();
         (output, started.elapsed())
     }

@@ -1,10 +1,11 @@
 //! How long a grant holds.
 
 use std::io::{Read, Write};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use h5i_broker::{ChangeError, Denial, End, Event, Issue, IssueError, Uses, Way};
 use h5i_policy::Millis;
+use h5i_testkit::Moment;
 
 use crate::client::Connection;
 use crate::world::{RUN, WAYS, World};
@@ -40,7 +41,7 @@ pub(crate) fn cut() {
             let mut kept = world.connect(way);
             kept.send(world.text(way, "GET /ok", ""));
             assert_eq!(kept.answer().unwrap().text(), "ok");
-            let began = Instant::now();
+            let began = Moment::now();
             ending(&world, World::name(way));
             // Not an end: an error, or the connection's end within the body.
             open.chunk().unwrap_err();
@@ -88,7 +89,7 @@ pub(crate) fn cut_elsewhere() {
         deaf.send(world.text(way, "GET /flood", ""));
         world.server.wait_open(1, SOON * 10);
         deaf.head().unwrap();
-        let began = Instant::now();
+        let began = Moment::now();
         world.broker().revoke(World::name(way), None).unwrap();
         world.server.wait_open(0, SOON);
         // All of it is over, not only the service's side.
@@ -104,7 +105,7 @@ pub(crate) fn cut_elsewhere() {
     // By time: the stream lives as long as the grant, and not much longer.
     for way in WAYS {
         let world = World::with(|make| make.grant.lasts = Some(Millis::new(1500)));
-        let began = Instant::now();
+        let began = Moment::now();
         let (port, token) = world.issue(RUN);
         world.server.events.send(1).unwrap();
         let mut open = match way {
@@ -245,7 +246,7 @@ pub(crate) fn told() {
     assert_eq!((one.uses, one.received, one.run, one.ended), (1, 2, RUN, None));
     world.server.events.send(1).unwrap();
     let mut open = stream(&world, Way::Reverse);
-    let began = Instant::now();
+    let began = Moment::now();
     drop(world.broker.take());
     assert!(began.elapsed() < SOON * 2, "{:?}", began.elapsed());
     open.chunk().unwrap_err();

@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use h5i_broker::{Patience, Way};
+use h5i_testkit::Moment;
 
 use super::carried::resident;
 use crate::client::Connection;
@@ -115,7 +116,7 @@ pub(crate) fn slow() {
     let way = Way::Reverse;
     // A head that never ends: each byte comes in time, the whole does not.
     let mut connection = TcpStream::connect(("127.0.0.1", world.port)).unwrap();
-    let began = Instant::now();
+    let began = Moment::now();
     connection.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let mut heard = [0; 64];
     let answer = loop {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use h5i_confine::{Outcome, Session, Stdio};
 use h5i_policy::{Bytes, Limits, Millis};
+use h5i_testkit::Moment;
 
 use super::{must, scenario};
 use crate::door::Scenario;
@@ -96,7 +97,7 @@ fn attack(
     let over = AtomicBool::new(false);
     let (ended, took, during) = std::thread::scope(|scope| {
         let run = scope.spawn(|| {
-            let begun = Instant::now();
+            let begun = Moment::now();
             let mut command = session.command("/bin/sh");
             command.args(["-c", line]).stdin(Stdio::Null);
             let outcome = command.stderr(Stdio::Null).output().map(|output| output.outcome);

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::process::{Command, Stdio as HostStdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use h5i_confine::{Outcome, Stdio};
-use h5i_testkit::BoxDirs;
+use h5i_testkit::{BoxDirs, Moment};
 
 use super::{must, scenario};
 use crate::door::Scenario;
@@ -43,7 +43,7 @@ fn dropped(world: &World) -> Result<String, String> {
     let mut command = session.command("/bin/sh");
     let line = "trap '' TERM HUP; (setsid sleep 1000 &); while :; do sleep 1000; done";
     let run = command.args(["-c", line]).stdin(Stdio::Null).spawn().unwrap();
-    let started = Instant::now();
+    let started = Moment::now();
     drop(session);
     must(started.elapsed() < Duration::from_secs(1), "drop took", started.elapsed())?;
     let outcome = run.wait();

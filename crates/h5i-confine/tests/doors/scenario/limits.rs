@@ -1,9 +1,10 @@
 //! D7, D9: budgets stop a run, legibly and in time.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use h5i_confine::{Limit, Outcome, Output};
 use h5i_policy::{Bytes, Millis};
+use h5i_testkit::Moment;
 
 use super::{must, scenario};
 use crate::door::Scenario;
@@ -46,7 +47,7 @@ fn stubborn(world: &World) -> Result<String, String> {
 fn stubborn_in_session(world: &World) -> Result<String, String> {
     let limited = world.fresh(|p| p.limits.wall = Some(Millis::new(300)));
     let session = limited.start();
-    let started = Instant::now();
+    let started = Moment::now();
     let output = session.command("/bin/sh").args(["-c", STUBBORN]).output().unwrap();
     let took = started.elapsed();
     must(stop_of(&output) == Some(Limit::Wall), "outcome", output.outcome)?;

@@ -191,6 +191,8 @@ fn above(world: &World) -> Result<String, String> {
         std::fs::write(&path, vec![1; 6 << 20]).unwrap();
         limited.dirs.give(&path).unwrap();
     }
+    // Longer than a tick of the clock by which a file is known to be older than the session.
+    std::thread::sleep(std::time::Duration::from_millis(20));
     let session = limited.start();
     let sh = |line: &str| session.command("/bin/sh").args(["-c", line]).output().unwrap();
     let looks = sh("ls /work; sleep 0.3");

@@ -3,11 +3,11 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use h5i_confine::Outcome;
 use h5i_policy::{Debuggers, Millis};
-use h5i_testkit::{Need, have};
+use h5i_testkit::{Moment, Need, have};
 
 use super::{NOT_RUN, must, scenario};
 use crate::door::Scenario;
@@ -44,7 +44,7 @@ fn bubblewrap(world: &World) -> Result<String, String> {
     }
     let args = ["--ro-bind", "/", "/", "--unshare-user", "/bin/true"];
     let fresh = world.fresh(|p| p.limits.wall = Some(Millis::new(5000)));
-    let started = Instant::now();
+    let started = Moment::now();
     let seen = fresh.plan.command("/usr/bin/bwrap").args(args).output().unwrap();
     must(seen.outcome == Outcome::Exited(1), "in the box", &seen)?;
     must(started.elapsed() < Duration::from_secs(1), "took", started.elapsed())?;

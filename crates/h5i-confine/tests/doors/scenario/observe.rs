@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use h5i_confine::{Event, EventSink, Outcome, RefusedCall, SinkClosed, SpawnError};
 use h5i_policy::Millis;
+use h5i_testkit::Moment;
 
 use super::{must, scenario};
 use crate::door::Scenario;
@@ -47,7 +48,7 @@ fn flood(world: &World) -> Result<String, String> {
 
 fn flood_and_deadline(world: &World) -> Result<String, String> {
     let fresh = world.fresh(|p| p.limits.wall = Some(Millis::new(300)));
-    let started = Instant::now();
+    let started = Moment::now();
     let output = fresh.attempt(&["refuse-many", "100000000"]);
     let took = started.elapsed();
     must(matches!(output.outcome, Outcome::Stopped(_)), "outcome", output.outcome)?;

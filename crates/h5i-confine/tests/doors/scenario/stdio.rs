@@ -5,9 +5,10 @@ use std::io::{Read, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use h5i_confine::{Outcome, Stdio};
+use h5i_testkit::Moment;
 
 use super::{must, scenario};
 use crate::door::Scenario;
@@ -141,7 +142,7 @@ fn closed_input(world: &World) -> Result<String, String> {
 
 fn held_output(world: &World) -> Result<String, String> {
     let fresh = world.fresh(|_| {});
-    let started = Instant::now();
+    let started = Moment::now();
     let (output, took) = fresh.shell("setsid sleep 1000 & echo first; exit 3");
     must(output.outcome == Outcome::Exited(3), "outcome", output.outcome)?;
     must(output.stdout == b"first\n", "output", &output.stdout)?;

@@ -2,10 +2,10 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
-use std::time::Instant;
 
 use h5i_net::{BOX_V4, BOX_V6, Event, RESOLVER, Refusal};
 use h5i_policy::NetMode;
+use h5i_testkit::Moment;
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::RecordType;
 
@@ -61,7 +61,7 @@ pub(super) fn direct() {
 pub(super) fn refused_flood() {
     let world = World::new(NetMode::Allow, &["93.184.216.34:7"]);
     server::says(world.listen("93.184.216.34:7"), b"hello");
-    let began = Instant::now();
+    let began = Moment::now();
     for attempt in 0..10_000_u32 {
         // More destinations than the gate keeps apart.
         let to = SocketAddr::from((
@@ -166,7 +166,7 @@ pub(super) fn crowd() {
         assert_eq!(dns::resolve(&world, &name).len(), 8);
     }
     assert_eq!(world.talk("93.184.216.34:9", b"").unwrap(), b"hello");
-    let began = Instant::now();
+    let began = Moment::now();
     world.network().cut().unwrap();
     assert!(began.elapsed().as_secs() < 1, "{:?}", began.elapsed());
     refused(&world, "93.184.216.34:9");

@@ -2,10 +2,11 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use h5i_net::{BOX_V4, Basis, Event, HOST_V4, Refusal, RefusedProtocol, Verdict};
 use h5i_policy::NetMode;
+use h5i_testkit::Moment;
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::RecordType;
 
@@ -19,7 +20,7 @@ const AT_ONCE: Duration = Duration::from_millis(500);
 
 /// The connection is refused at once, and that is on record.
 pub(super) fn refused(world: &World, to: &str) {
-    let began = Instant::now();
+    let began = Moment::now();
     let error = world.connect(to).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{to}");
     assert!(began.elapsed() < AT_ONCE, "{to} {:?}", began.elapsed());
@@ -81,7 +82,7 @@ pub(super) fn protocols() {
         let socket = world.inside(|| UdpSocket::bind("0.0.0.0:0").unwrap());
         socket.set_read_timeout(Some(LONG)).unwrap();
         world.inside(|| socket.connect(to)).unwrap();
-        let began = Instant::now();
+        let began = Moment::now();
         let error = socket.send(b"x").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{to}");
         assert!(began.elapsed() < AT_ONCE);

@@ -4,13 +4,14 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use h5i_net::{
     Budgets, ChangeError, Event, EventSink, Network, PlanError, Refusal, RefusedProtocol,
     SinkClosed, StartError, Verdict, requests,
 };
 use h5i_policy::{NetMode, NetRule};
+use h5i_testkit::Moment;
 use hickory_proto::rr::RecordType;
 
 use super::flows::refused;
@@ -39,7 +40,7 @@ fn fails(world: &World, to: &str) {
 }
 
 /// It is closed, and soon.
-fn closed(stream: &mut TcpStream, since: Instant) {
+fn closed(stream: &mut TcpStream, since: Moment) {
     let error = stream.read(&mut [0]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
@@ -52,7 +53,7 @@ pub(super) fn revoke() {
     }
     let mut going = open(&world, "93.184.216.34:7");
     let mut staying = open(&world, "93.184.216.34:8");
-    let began = Instant::now();
+    let began = Moment::now();
     world.network().revoke(&rule("93.184.216.34:7")).unwrap();
     closed(&mut going, began);
     refused(&world, "93.184.216.34:7");
@@ -72,7 +73,7 @@ pub(super) fn revoke_name() {
         stream.read_exact(&mut vec![0; words.len()]).unwrap();
         stream
     });
-    let began = Instant::now();
+    let began = Moment::now();
     world.network().revoke(&rule("a.example:443")).unwrap();
     closed(&mut going, began);
     ping(&mut staying).unwrap();
@@ -127,7 +128,7 @@ pub(super) fn in_every_state() {
     let mut unread = connect(9);
     unread.read_exact(&mut [0; 4096]).unwrap();
     world.log.wait_nth(6, |event| matches!(event, Event::FlowOpened { .. }));
-    let began = Instant::now();
+    let began = Moment::now();
     for rule in rules {
         world.network().revoke(&self::rule(rule)).unwrap();
     }
@@ -173,7 +174,7 @@ pub(super) fn stricter() {
         stream.read_exact(&mut vec![0; words.len()]).unwrap();
         stream
     });
-    let began = Instant::now();
+    let began = Moment::now();
     world.network().replace(&policy(NetMode::Allow, &["a.example:443"])).unwrap();
     let [one, two, three, mut staying] = open;
     for mut going in [one, two, three] {
@@ -192,7 +193,7 @@ pub(super) fn allow_and_cut() {
     world.network().allow(&rule("a.example:7")).unwrap();
     assert_eq!(dns::resolve(&world, "a.example").len(), 1);
     ping(&mut stream).unwrap();
-    let began = Instant::now();
+    let began = Moment::now();
     world.network().cut().unwrap();
     closed(&mut stream, began);
     let error = world.connect("93.184.216.34:7").unwrap_err();

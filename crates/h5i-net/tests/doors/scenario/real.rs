@@ -3,12 +3,12 @@
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use h5i_confine::{Layout, NoSink, Outcome, Plan, Session, Stdio, system_grants};
 use h5i_net::{Budgets, Event, Refusal, requests};
 use h5i_policy::{NetMode, NetPolicy, ResolvedPolicy};
-use h5i_testkit::{BoxDirs, Need, have};
+use h5i_testkit::{BoxDirs, Moment, Need, have};
 
 use crate::server;
 use crate::world::{LONG, PUBLIC, PUBLIC_V6, World, policy, v6};
@@ -88,7 +88,7 @@ pub(super) fn clients() {
             assert!(worked && printed.contains("hello"), "{program} {url}: {printed}");
         }
         for url in ["http://b.example/", "http://93.184.216.35/", "http://a.example:8080/"] {
-            let began = Instant::now();
+            let began = Moment::now();
             let (worked, printed) = fetch(url);
             assert!(!worked, "{program} {url}: {printed}");
             assert!(began.elapsed() < Duration::from_secs(4), "{program} {url}: {printed}");
@@ -156,7 +156,7 @@ pub(super) fn static_program() {
     dirs.give(&dirs.work().join("c")).unwrap();
     let ask = |port: &str| run(&session, "/work/c", &["93.184.216.34", port]);
     assert_eq!(ask("7"), (true, "hello".to_owned()));
-    let began = Instant::now();
+    let began = Moment::now();
     assert_eq!(ask("8"), (false, "Connection refused".to_owned()));
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
 }
@@ -213,7 +213,7 @@ pub(super) fn git() {
     };
     let (worked, printed) = clone("a.example");
     assert!(worked && printed.contains("refs/heads/main"), "{printed}");
-    let began = Instant::now();
+    let began = Moment::now();
     let (worked, printed) = clone("b.example");
     assert!(!worked && printed.contains("Could not resolve host"), "{printed}");
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
