@@ -1,12 +1,12 @@
 //! Git objects of the host: the pinned base, and a quarantine for what the box proposes.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::fs;
 use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use git2::{Config, ObjectType, Oid, Repository, Tree};
+use git2::{Config, ObjectType, Odb, Oid, Repository, Tree};
 
 use crate::quarantine::Quarantine;
 
@@ -18,6 +18,10 @@ const MAX_ALTERNATES: usize = 1024;
 const IN_MEMORY: usize = 16 << 20;
 /// What an object in memory takes beside its bytes.
 const EACH: usize = 256;
+
+const OPEN: &str = "open the objects of the base";
+/// Where the objects of a repository are.
+const OBJECTS: &str = "objects";
 
 /// What a box was made from: a commit, its tree and where its objects are.
 ///
@@ -106,18 +110,66 @@ impl StoreError {
 }
 
 /// The base's objects, read-only, and what takes all that is written: memory, and when that is used
-/// up a temporary object directory.
+/// up a temporary object directory, which is made then.
 ///
 /// It is a repository without a git directory: no config of the box, the repository, the user or
 /// the system is read, and there are no refs, hooks, index, attributes or filters to find.
 pub(crate) struct Store {
     pub(crate) repo: Repository,
-    /// The same without the memory.
-    directory: Repository,
     /// Bytes in memory.
     kept: Cell<usize>,
-    /// Removed with the store.
-    _quarantine: Quarantine,
+    /// The object directories of the base.
+    directories: Vec<PathBuf>,
+    /// A directory of the host, for what does not fit.
+    scratch: PathBuf,
+    directory: OnceCell<Directory>,
+}
+
+/// An object directory that is written to.
+struct Directory {
+    repo: Repository,
+    /// Removed with the value.
+    quarantine: Quarantine,
+}
+
+impl Directory {
+    /// Makes one in `scratch` that borrows from these.
+    fn new(scratch: &Path, borrowed: &[PathBuf]) -> Result<Self, StoreError> {
+        let quarantine =
+            Quarantine::new(scratch).map_err(StoreError::io("make a quarantine in", scratch))?;
+        let root = quarantine.path();
+        for name in ["objects", "objects/info", "refs"] {
+            let path = root.join(name);
+            fs::create_dir(&path).map_err(StoreError::io("make", &path))?;
+        }
+        let write = |name: &str, content: &[u8]| {
+            let path = root.join(name);
+            fs::write(&path, content).map_err(StoreError::io("write", &path))
+        };
+        write("HEAD", b"ref: refs/heads/none\n")?;
+        write("config", b"[core]\n\trepositoryformatversion = 0\n\tbare = true\n")?;
+        let lines = borrowed.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\n"]);
+        write("objects/info/alternates", &lines.collect::<Vec<_>>().concat())?;
+        Ok(Self { repo: open(root)?, quarantine })
+    }
+
+    /// The same once more, to be given other backends.
+    fn open(&self) -> Result<Repository, StoreError> {
+        open(self.quarantine.path())
+    }
+}
+
+/// Opens a quarantine as a repository, which is only for its object database with a place to write.
+fn open(root: &Path) -> Result<Repository, StoreError> {
+    Repository::open_bare(root).map_err(StoreError::git("open the quarantine"))
+}
+
+/// Has an object database read from another directory as well.
+fn read_from(odb: &Odb<'_>, objects: &Path) -> Result<(), StoreError> {
+    // libgit2's function takes UTF-8, its file of alternates any bytes: a path that is none is not
+    // brought here.
+    let name = objects.to_string_lossy();
+    odb.add_disk_alternate(&name).map_err(StoreError::git(OPEN))
 }
 
 impl std::fmt::Debug for Store {
@@ -127,7 +179,8 @@ impl std::fmt::Debug for Store {
 }
 
 impl Store {
-    /// Opens the base and makes the quarantine in `scratch`, a directory of the host.
+    /// Opens the base; a quarantine, where one is needed, is made in `scratch`, a directory of the
+    /// host.
     pub(crate) fn open(base: &Base, scratch: &Path) -> Result<Self, StoreError> {
         Self::open_beside(base, None, scratch)
     }
@@ -138,32 +191,29 @@ impl Store {
         beside: Option<&Path>,
         scratch: &Path,
     ) -> Result<Self, StoreError> {
-        let quarantine =
-            Quarantine::new(scratch).map_err(StoreError::io("make a quarantine in", scratch))?;
-        let root = quarantine.path();
-        let info = root.join("objects/info");
-        fs::create_dir_all(&info).map_err(StoreError::io("make", &info))?;
-        let refs = root.join("refs");
-        fs::create_dir(&refs).map_err(StoreError::io("make", &refs))?;
-        let write = |name: &str, content: &[u8]| {
-            let path = root.join(name);
-            fs::write(&path, content).map_err(StoreError::io("write", &path))
+        let directories = directories(&base.objects, beside)?;
+        let directory = OnceCell::new();
+        let opened;
+        let odb = if scratch.to_str().is_some() && directories.iter().all(|d| d.to_str().is_some())
+        {
+            let odb = Odb::new().map_err(StoreError::git(OPEN))?;
+            directories.iter().try_for_each(|path| read_from(&odb, path))?;
+            odb
+        } else {
+            let made = Directory::new(scratch, &directories)?;
+            opened = made.open()?;
+            let odb = opened.odb().map_err(StoreError::git(OPEN))?;
+            directory.get_or_init(|| made);
+            odb
         };
-        write("HEAD", b"ref: refs/heads/none\n")?;
-        write("config", b"[core]\n\trepositoryformatversion = 0\n\tbare = true\n")?;
-        write("objects/info/alternates", &alternates(&base.objects, beside)?)?;
-        // Opened as a repository only for its object database with a place to write.
-        let opened = Repository::open_bare(root).map_err(StoreError::git("open the quarantine"))?;
-        let odb = opened.odb().map_err(StoreError::git("open the objects of the base"))?;
         // Asked first, and written to.
         odb.add_new_mempack_backend(i32::MAX).map_err(StoreError::git("keep objects in memory"))?;
-        let directory =
-            Repository::open_bare(root).map_err(StoreError::git("open the quarantine"))?;
         let repo = Repository::from_odb(odb).map_err(StoreError::git("open the objects"))?;
         Config::new()
             .and_then(|empty| repo.set_config(&empty))
             .map_err(StoreError::git("set an empty configuration"))?;
-        let store = Self { repo, directory, kept: Cell::new(0), _quarantine: quarantine };
+        let (kept, scratch) = (Cell::new(0), scratch.to_owned());
+        let store = Self { repo, kept, directories, scratch, directory };
         store.check(base)?;
         Ok(store)
     }
@@ -193,14 +243,14 @@ impl Store {
         }
     }
 
-    /// Writes one object into the quarantine.
+    /// Writes one object, to memory or into the quarantine.
     pub(crate) fn write(&self, kind: ObjectType, bytes: &[u8]) -> Result<Oid, StoreError> {
         let kept = self.kept.get().saturating_add(bytes.len() + EACH);
         let repo = if kept <= IN_MEMORY {
             self.kept.set(kept);
             &self.repo
         } else {
-            &self.directory
+            &self.quarantined()?.repo
         };
         repo.odb()
             .and_then(|odb| odb.write(kind, bytes))
@@ -208,8 +258,19 @@ impl Store {
     }
 
     /// Where a large object is written part by part: never to memory.
-    pub(crate) fn directory(&self) -> Result<git2::Odb<'_>, StoreError> {
-        self.directory.odb().map_err(StoreError::git("open the quarantine"))
+    pub(crate) fn directory(&self) -> Result<Odb<'_>, StoreError> {
+        self.quarantined()?.repo.odb().map_err(StoreError::git("open the quarantine"))
+    }
+
+    /// The quarantine, made when it is first needed. What is in it is found by the store.
+    fn quarantined(&self) -> Result<&Directory, StoreError> {
+        if let Some(made) = self.directory.get() {
+            return Ok(made);
+        }
+        let made = Directory::new(&self.scratch, &self.directories)?;
+        let odb = self.repo.odb().map_err(StoreError::git(OPEN))?;
+        read_from(&odb, &made.quarantine.path().join(OBJECTS))?;
+        Ok(self.directory.get_or_init(|| made))
     }
 
     /// A blob's content.
@@ -229,12 +290,11 @@ fn empty_tree() -> Result<Oid, StoreError> {
     Oid::hash_object(ObjectType::Tree, b"").map_err(StoreError::git("hash the empty tree"))
 }
 
-/// The object directories that `objects` and `beside` reach, one a line. Flat, because libgit2 follows a
-/// chain of alternates only five deep.
-fn alternates(objects: &Path, beside: Option<&Path>) -> Result<Vec<u8>, StoreError> {
+/// The object directories that `objects` and `beside` reach. Flat, because libgit2 follows a chain of
+/// alternates only five deep.
+fn directories(objects: &Path, beside: Option<&Path>) -> Result<Vec<PathBuf>, StoreError> {
     let mut found: Vec<PathBuf> = vec![objects.to_owned()];
     found.extend(beside.filter(|beside| *beside != objects).map(Path::to_owned));
-    let mut lines = Vec::new();
     let mut next = 0;
     while let Some(directory) = found.get(next).cloned() {
         next += 1;
@@ -244,8 +304,6 @@ fn alternates(objects: &Path, beside: Option<&Path>) -> Result<Vec<u8>, StoreErr
         if directory.as_os_str().as_bytes().contains(&b'\n') {
             return Err(StoreError::Path { path: directory });
         }
-        lines.extend_from_slice(directory.as_os_str().as_bytes());
-        lines.push(b'\n');
         let file = directory.join("info/alternates");
         let content = match fs::read(&file) {
             Ok(content) => content,
@@ -262,19 +320,20 @@ fn alternates(objects: &Path, beside: Option<&Path>) -> Result<Vec<u8>, StoreErr
             }
         }
     }
-    Ok(lines)
+    Ok(found)
 }
 
 #[cfg(test)]
 mod tests {
     use git2::ObjectType;
 
-    use super::{IN_MEMORY, Store};
+    use super::{IN_MEMORY, OBJECTS, Store};
     use crate::fixture::Fixture;
 
-    /// Files of objects in the quarantine.
+    /// Files of objects in the quarantine, none where there is none.
     fn files(store: &Store) -> usize {
-        let objects = store._quarantine.path().join("objects");
+        let Some(directory) = store.directory.get() else { return 0 };
+        let objects = directory.quarantine.path().join(OBJECTS);
         let directories = std::fs::read_dir(objects).expect("reads").flatten();
         let of_objects = directories.filter(|entry| entry.file_name().len() == 2);
         of_objects.map(|entry| std::fs::read_dir(entry.path()).expect("reads").count()).sum()
@@ -294,5 +353,23 @@ mod tests {
             assert_eq!(store.blob(*id).expect("reads").content(), content);
             assert_eq!(store.blob_size(*id).expect("reads"), content.len() as u64);
         }
+    }
+
+    #[test]
+    fn a_path_that_is_not_utf_8_takes_what_any_other_takes() {
+        use std::os::unix::ffi::OsStrExt as _;
+
+        let fixture = Fixture::new(|_| ());
+        let scratch = fixture.path().join(std::ffi::OsStr::from_bytes(b"scratch-\xff"));
+        std::fs::create_dir(&scratch).expect("makes");
+        let store = Store::open(&fixture.base, &scratch).expect("opens");
+        for size in [1024, IN_MEMORY] {
+            let content = vec![7; size];
+            let id = store.write(ObjectType::Blob, &content).expect("writes");
+            assert_eq!(store.blob(id).expect("reads").content(), content);
+        }
+        assert_eq!(files(&store), 1);
+        drop(store);
+        assert_eq!(std::fs::read_dir(&scratch).expect("reads").count(), 0);
     }
 }

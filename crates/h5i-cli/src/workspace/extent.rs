@@ -5,7 +5,7 @@ use git2::{Odb, Oid, Repository};
 use super::base_objects::BaseObjects;
 
 /// Files and directories of a base that is small.
-const ENTRIES: usize = 200;
+const ENTRIES: usize = 50;
 /// The bytes of the files, together.
 const BYTES: usize = 1 << 20;
 /// Directories below each other in one.
@@ -13,10 +13,10 @@ const DEPTH: usize = 32;
 
 /// Whether a base is so small that every box may have files of its own.
 ///
-/// An overlay saves writing the files and costs its mount in every session: about a millisecond,
-/// in which some twenty small files are written and removed. A box has a dozen runs or more, so
-/// below two hundred files there is nothing to save, and a directory has none of an overlay's
-/// limits. The bytes are those that a box without changes may take on the disk.
+/// An overlay saves writing and removing the files, a tenth of a millisecond each, and costs its
+/// mount in every session: about a millisecond. With a handful of runs there is nothing to save
+/// below fifty files, and a directory has none of an overlay's limits. The bytes are those that a
+/// box without changes may take on the disk.
 ///
 /// A base that can't be read is not small: who lays it out names what is missing.
 #[must_use]

@@ -42,6 +42,13 @@ impl Identity {
     }
 }
 
+/// What the configuration of every box begins with.
+const FIXED: &str = "[core]
+\trepositoryformatversion = 0
+\tfilemode = true
+\tbare = false
+\tlogallrefupdates = true
+";
 /// What git asks in the box of a large base, a shell's command.
 const CHANGED_PATHS: &str = "/run/h5i/bin/h5i changed-paths";
 
@@ -131,18 +138,18 @@ impl GitDir<'_> {
     }
 
     fn write_config(&self) -> Result<(), GitDirError> {
-        self.write_file("config", b"")?;
-        let mut config = Config::open(&self.path.join("config"))?;
-        config.set_i32("core.repositoryformatversion", 0)?;
-        config.set_bool("core.filemode", true)?;
-        config.set_bool("core.bare", false)?;
-        config.set_bool("core.logallrefupdates", true)?;
+        let mut text = FIXED.to_owned();
         if self.asks {
-            config.set_str("core.fsmonitor", CHANGED_PATHS)?;
-            config.set_i32("core.fsmonitorHookVersion", 2)?;
+            text.push_str(&format!("\tfsmonitor = {CHANGED_PATHS}\n\tfsmonitorHookVersion = 2\n"));
             // What it caches of files that are in no index, h5i could not tell from those that went.
-            config.set_bool("core.untrackedCache", false)?;
+            text.push_str("\tuntrackedCache = false\n");
         }
+        self.write_file("config", text.as_bytes())?;
+        if self.identity.name.is_none() && self.identity.email.is_none() {
+            return Ok(());
+        }
+        // What a person chose is quoted by the library.
+        let mut config = Config::open(&self.path.join("config"))?;
         if let Some(name) = &self.identity.name {
             config.set_str("user.name", name)?;
         }

@@ -213,7 +213,8 @@ fn quarantines(dir: &Path) -> Vec<PathBuf> {
 /// An export of the new box `a` that stands still while its quarantine is there, and that directory.
 fn standing_export(stand: &Stand) -> (Child, PathBuf) {
     stand.ok(&["box", "create", "a"]);
-    stand.sh("a", "head -c 4000000 /dev/urandom > big");
+    // More than is kept in memory.
+    stand.sh("a", "for i in 1 2 3 4 5 6; do head -c 4000000 /dev/urandom > big$i; done");
     let host = stand.box_dir("a").join("host");
     let mut child = stand.with(&["box", "export", "a"]);
     let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

@@ -61,13 +61,16 @@ fn a_full_disk_is_told_with_a_way_out_and_leaves_nothing() {
 /// Nothing is kept free.
 const FULL: &str = "--set 'limits.keep_free=\"none\"'";
 
-/// A box that fills the disk, or stays below that with `megabytes`, and then each verb that looks.
-fn filling(megabytes: u32) -> String {
+/// A box that fills the disk, or stays below that with so many files of 1 MiB, and then each verb
+/// that looks.
+fn filling(files: u32) -> String {
     format!(
         "mkdir -p \"$XDG_STATE_HOME\"
          mount -t tmpfs -o size=12m,mode=777 tmpfs \"$XDG_STATE_HOME\"
          set +e
-         fill='dd if=/dev/urandom of=/work/z bs=1M count={megabytes} 2>&1; echo said; exit 7'
+         fill='for i in $(seq {files}); do
+                   dd if=/dev/urandom of=/work/z$i bs=1M count=1 2>&1 || break
+               done; echo said; exit 7'
          ${{AS-}} \"$H5I\" run --json --workspace checkout {FULL} -- sh -c \"$fill\"; echo $?
          name=$(${{AS-}} \"$H5I\" box ls | cut -d' ' -f1)
          ${{AS-}} \"$H5I\" box status --json $name; echo $?

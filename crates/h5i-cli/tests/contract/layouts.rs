@@ -56,9 +56,9 @@ fn a_base_of_many_files_or_bytes_is_shared_by_its_boxes() {
         stand.ground.commit("many");
     };
     // Two files, and two directories.
-    many(196);
+    many(46);
     assert_eq!(kind_of("most"), "checkout: the base is small");
-    many(197);
+    many(47);
     assert_eq!(kind_of("many"), "overlay: tried on this host");
     stand.ground.git(&["rm", "-r", "-q", "many"]);
     stand.ground.write("big", &vec![b'x'; (1 << 20) - 17]);
