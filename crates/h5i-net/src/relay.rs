@@ -131,14 +131,15 @@ impl Relay {
         !self.ready.is_empty() || self.listeners.iter().any(|(_, waiting)| *waiting)
     }
 
-    /// Takes connections and moves bytes, a turn each.
+    /// Moves bytes and takes connections, a turn each. What ends goes before what begins: a client
+    /// that opens one connection after another has closed the one before.
     pub(crate) fn work(&mut self, table: &mut Table, now: Instant) -> Result<(), SinkClosed> {
-        for listener in 0..self.listeners.len() {
-            self.accept(listener, table, now)?;
-        }
         for _ in 0..self.ready.len() {
             let Some(place) = self.ready.pop_front() else { break };
             self.turn(place, now)?;
+        }
+        for listener in 0..self.listeners.len() {
+            self.accept(listener, table, now)?;
         }
         self.free.append(&mut self.freed);
         Ok(())

@@ -39,6 +39,8 @@ pub struct Recorder {
     pub(super) net: Mutex<NetRecord>,
     pub(super) grants: Mutex<GrantRecord>,
     pub(super) holders: Mutex<KnownHolders>,
+    /// The box's socket of each flow that goes.
+    pub(super) sockets: Mutex<BTreeMap<u64, u64>>,
     /// The time for looking for who was refused on the network.
     pub(super) looking: Mutex<Looking>,
     pub(super) session: OnceLock<SessionHandle>,
@@ -89,7 +91,8 @@ impl Recorder {
         let grants = Mutex::new(GrantRecord::new(policy_of));
         let policy = Mutex::new(manifest.policy_digest.to_string());
         let sync = Mutex::new(LogSync::new(log.file()));
-        let (runs, others, holders, looking, session, spool, canaries) = Default::default();
+        let (runs, others, holders, sockets, looking, session, spool, canaries) =
+            Default::default();
         let keeps_output = policy_of.record_output == RecordOutput::On;
         let gaps = Mutex::new(Gaps::new(hook_of(&policy_of.env.set)));
         let name = manifest.name.as_str();
@@ -104,6 +107,7 @@ impl Recorder {
             net,
             grants,
             holders,
+            sockets,
             looking,
             session,
             reactions,
@@ -142,7 +146,7 @@ impl Recorder {
         self.takes_last_words(run);
         let opened = self.opened_by(run);
         let grants = self.grants_of(run);
-        self.holders.lock().unwrap_or_else(PoisonError::into_inner).forget_ended();
+        self.known_holders().forget_ended();
         let deeds = |going: Going| {
             let (refused, programs) = (going.refused, going.programs.tally());
             let network = NetDeeds::default();

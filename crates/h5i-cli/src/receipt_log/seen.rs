@@ -1,9 +1,10 @@
 //! What the supervisor and the network see of a session, as records.
 
-use std::sync::PoisonError;
+use std::collections::BTreeMap;
+use std::sync::{MutexGuard, PoisonError};
 use std::time::Instant;
 
-use h5i_confine::{self as confine, EventSink, SinkClosed};
+use h5i_confine::{self as confine, EventSink, KnownHolders, SinkClosed};
 use h5i_export::{ByteText, Event, Lane, Outcome};
 use h5i_policy::Violation;
 
@@ -40,8 +41,15 @@ impl EventSink for Recorder {
 impl Recorder {
     /// The process that holds a socket of the box.
     pub(crate) fn holder_of(&self, inode: u64) -> Option<confine::SocketHolder> {
-        let mut known = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
-        self.session.get()?.holder_of(inode, &mut known)
+        self.session.get()?.holder_of(inode, &mut self.known_holders())
+    }
+
+    pub(super) fn known_holders(&self) -> MutexGuard<'_, KnownHolders> {
+        self.holders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn flows_sockets(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -51,7 +59,16 @@ impl h5i_net::EventSink for Recorder {
     fn event(&self, event: h5i_net::Event) -> Result<(), h5i_net::SinkClosed> {
         let alone = self.alone();
         let holder = match &event {
-            h5i_net::Event::FlowOpened { socket: Some(inode), .. } => self.holder_of(*inode),
+            h5i_net::Event::FlowOpened { flow, socket: Some(inode), .. } => {
+                self.flows_sockets().insert(*flow, *inode);
+                self.holder_of(*inode)
+            }
+            h5i_net::Event::FlowEnded(ended) => {
+                if let Some(inode) = self.flows_sockets().remove(&ended.flow) {
+                    self.known_holders().is_over(inode);
+                }
+                None
+            }
             h5i_net::Event::FlowRefused { socket: Some(inode), .. }
             | h5i_net::Event::RefusedAddress { socket: Some(inode), .. }
             | h5i_net::Event::RefusedName { socket: Some(inode), .. } => {

@@ -321,11 +321,13 @@ pub(super) fn socket() {
     let mut budgets = Budgets::default();
     budgets.connections = Some(0);
     let world = World::with_budgets(NetMode::Allow, &rules, budgets);
-    let stream = world.connect(&v4).unwrap();
+    // It may be reset before it is seen to be there.
+    let stream = world.connect(&v4).ok();
     let refused = world.log.wait(|e| matches!(e, Event::FlowRefused { .. }));
     let Event::FlowRefused { socket, .. } = refused else { unreachable!() };
     // The connection may be reset, and the socket so be closed, before it is asked for.
-    assert!(socket.is_none_or(|socket| socket == inode(stream.as_raw_fd())), "{socket:?}");
+    let own = stream.map(|stream| inode(stream.as_raw_fd()));
+    assert!(socket.zip(own).is_none_or(|(socket, own)| socket == own), "{socket:?}");
 }
 
 pub(super) fn told_at_the_end() {
@@ -377,9 +379,10 @@ pub(super) fn sink_closed() {
     let names = Arc::new(Names::default());
     let network =
         Network::start(sockets, &policy, Budgets::default(), names, Arc::new(Full)).unwrap();
-    let mut stream = world.connect("93.184.216.34:7").unwrap();
-    stream.write_all(b"secret").ok();
-    assert!(stream.read_exact(&mut [0]).is_err());
+    if let Ok(mut stream) = world.connect("93.184.216.34:7") {
+        stream.write_all(b"secret").ok();
+        assert!(stream.read_exact(&mut [0]).is_err());
+    }
     assert!(matches!(network.report(), Err(ChangeError::Ended)));
     heard.try_recv().unwrap_err();
     let too_few = Network::start(
