@@ -86,7 +86,10 @@ fn measure(h5i: &Path, scratch: &Path) -> Result<()> {
         let words = ["box", "create", layout, "--workspace", layout, "--tier", "process"];
         once(&in_box(&words), &state)?;
     }
-    let supervised = |name: &'static str| ["box", "create", name, "--tier", "supervised"];
+    // Both as the first box, so that the difference is the network's.
+    let supervised = |name: &'static str| {
+        ["box", "create", name, "--workspace", "checkout", "--tier", "supervised"]
+    };
     once(&in_box(&supervised("gate")), &state)?;
     let rules: Vec<String> = (1..=ADDRESSES).map(|n| format!("192.0.2.{n}:443")).collect();
     let allowed = rules.iter().flat_map(|rule| ["--allow", rule.as_str()]);

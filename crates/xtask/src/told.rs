@@ -20,7 +20,11 @@ const SILENCE: Duration = Duration::from_secs(1);
 
 /// Runs a program and shows what it prints; yields the lines that tell why it failed, none when it
 /// succeeded.
-pub(crate) fn run(mut command: Command) -> Result<Option<Vec<String>>> {
+pub(crate) fn run(command: Command) -> Result<Option<Vec<String>>> {
+    run_to(command, &mut std::io::stdout())
+}
+
+fn run_to(mut command: Command, out: &mut impl Write) -> Result<Option<Vec<String>>> {
     let (read, write) = std::io::pipe()?;
     command.stdout(write.try_clone()?).stderr(write);
     let mut child = command.spawn().context("could not start")?;
@@ -38,18 +42,22 @@ pub(crate) fn run(mut command: Command) -> Result<Option<Vec<String>>> {
     });
     let mut kept = Kept::default();
     let status = loop {
-        show(&lines, Duration::from_millis(100), &mut kept)?;
+        show(&lines, Duration::from_millis(100), &mut kept, out)?;
         if let Some(status) = child.try_wait()? {
             break status;
         }
     };
-    show(&lines, SILENCE, &mut kept)?;
+    show(&lines, SILENCE, &mut kept, out)?;
     Ok((!status.success()).then(|| kept.lines()))
 }
 
 /// Shows lines until there is none for so long, or nobody writes any more.
-fn show(lines: &Receiver<Vec<u8>>, silence: Duration, kept: &mut Kept) -> Result<()> {
-    let mut out = std::io::stdout().lock();
+fn show(
+    lines: &Receiver<Vec<u8>>,
+    silence: Duration,
+    kept: &mut Kept,
+    out: &mut impl Write,
+) -> Result<()> {
     loop {
         match lines.recv_timeout(silence) {
             Ok(line) => {
@@ -98,31 +106,36 @@ impl Kept {
 mod tests {
     use super::*;
 
-    fn sh(line: &str) -> Option<Vec<String>> {
+    /// What is shown of a shell's line, and what is kept of it.
+    fn sh(line: &str) -> (String, Option<Vec<String>>) {
         let mut command = Command::new("sh");
         command.args(["-c", line]);
-        run(command).unwrap()
+        let mut shown = Vec::new();
+        let kept = run_to(command, &mut shown).unwrap();
+        (String::from_utf8(shown).unwrap(), kept)
     }
 
     #[test]
     fn a_failure_is_kept_with_what_follows_and_a_success_keeps_nothing() {
         let long = "echo held; echo LEAKED one >&2; seq 30; exit 1";
-        let kept = sh(long).unwrap();
+        let (shown, kept) = sh(long);
+        assert_eq!(shown.lines().count(), 32);
+        let kept = kept.unwrap();
         assert_eq!(kept.first().map(String::as_str), Some("LEAKED one"));
         assert_eq!((kept.len(), kept.last().map(String::as_str)), (1 + AFTER, Some("8")));
-        assert_eq!(sh("echo LEAKED; exit 0"), None);
+        assert_eq!(sh("echo LEAKED; exit 0"), ("LEAKED\n".to_owned(), None));
     }
 
     #[test]
     fn where_nothing_looks_like_a_failure_the_last_lines_are_kept() {
-        let kept = sh("seq 100; exit 3").unwrap();
+        let kept = sh("seq 100; exit 3").1.unwrap();
         assert_eq!((kept.len(), kept.last().map(String::as_str)), (LAST, Some("100")));
     }
 
     #[test]
     fn who_was_left_behind_with_the_output_is_not_waited_for() {
         let begun = std::time::Instant::now();
-        assert_eq!(sh("sleep 60 & echo $!"), None);
+        assert_eq!(sh("sleep 60 & echo $!").1, None);
         assert!(begun.elapsed() < Duration::from_secs(30));
     }
 }
