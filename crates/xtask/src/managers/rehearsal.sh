@@ -164,7 +164,7 @@ works() {
 # told with the rule that would allow it; the hosts before that are on record.
 fails() {
     local profile=$1 script=$2 wanted=$3 rule before=$failed
-    rule='name stranger.example ×[0-9]*: no rule lists it; allow at create: --allow stranger.example:443, or another port$'
+    rule='name stranger.example ×[0-9]* first by /[^ ]*: no rule lists it; allow at create: --allow stranger.example:443, or another port$'
     run "$profile" "$script"
     [ "$code" != 0 ] || { cat "$out"; wrong "$profile: a stranger was reached"; }
     # From the refusal on: how long a program takes to start is not what this is about.
