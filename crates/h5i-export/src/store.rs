@@ -342,17 +342,22 @@ mod tests {
     #[test]
     fn what_fits_is_kept_in_memory_and_all_of_it_is_found_again() {
         let fixture = Fixture::new(|_| ());
-        let store = Store::open(&fixture.base, fixture.path()).expect("opens");
+        let scratch = fixture.path().join("own");
+        std::fs::create_dir(&scratch).expect("makes");
+        let quarantines = || std::fs::read_dir(&scratch).expect("reads").count();
+        let store = Store::open(&fixture.base, &scratch).expect("opens");
         let contents = [1, 2, 3].map(|byte| vec![byte; IN_MEMORY / 2 - 1024]);
         let ids = contents.each_ref().map(|content| {
             let id = store.write(ObjectType::Blob, content).expect("writes");
-            (id, files(&store))
+            (id, files(&store), quarantines())
         });
-        assert_eq!(ids.map(|(_, files)| files), [0, 0, 1]);
-        for ((id, _), content) in ids.iter().zip(&contents) {
+        assert_eq!(ids.map(|(_, files, made)| (files, made)), [(0, 0), (0, 0), (1, 1)]);
+        for ((id, ..), content) in ids.iter().zip(&contents) {
             assert_eq!(store.blob(*id).expect("reads").content(), content);
             assert_eq!(store.blob_size(*id).expect("reads"), content.len() as u64);
         }
+        drop(store);
+        assert_eq!(quarantines(), 0, "it goes with the store");
     }
 
     #[test]
