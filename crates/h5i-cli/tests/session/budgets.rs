@@ -159,7 +159,7 @@ fn beside_boxes_that_attack_another_answers() {
     let stand = Stand::new();
     let tight = ["limits.memory=\"128MiB\"", "limits.disk=\"128MiB\"", "limits.processes=100"];
     let attacks = [
-        ("bomb", "b() { b | b & }; b; while :; do :; done", 124),
+        ("bomb", "b() { b | b & }; (b); while :; do :; done", 124),
         ("eater", EATER, 123),
         (
             "filler",

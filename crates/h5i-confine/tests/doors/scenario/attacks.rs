@@ -138,7 +138,8 @@ fn stopped_by((ended, words): (Outcome, String), limit: &str) -> Result<String, 
 }
 
 fn fork_bomb(world: &World) -> Result<String, String> {
-    stopped_by(attack(world, |_| {}, "b() { b | b & }; b; while :; do :; done")?, "wall")
+    // Set off by a process of its own: a shell that can't fork ends, and this one must stay.
+    stopped_by(attack(world, |_| {}, "b() { b | b & }; (b); while :; do :; done")?, "wall")
 }
 
 fn memory_eater(world: &World) -> Result<String, String> {
