@@ -48,6 +48,7 @@ mod path_error;
 mod payload;
 mod person;
 pub mod policy_source;
+mod program_links;
 pub mod program_record;
 pub mod receipt_log;
 mod reviewed_start;

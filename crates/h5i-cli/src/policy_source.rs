@@ -19,6 +19,7 @@ use crate::groups::{TOOLS, tool_groups};
 use crate::own_places::OwnPlaces;
 use crate::own_registry;
 use crate::path_error::{Action, PathError};
+use crate::program_links;
 use crate::spool;
 use crate::surroundings::Surroundings;
 use crate::toolchains::{HostFiles, Question, Toolchains, find_toolchains, system_grants};
@@ -200,6 +201,7 @@ impl<'a> Grounds<'a> {
         self.own.check(&resolved.policy, &self.files)?;
         if resolved.policy.tier > Tier::Workspace {
             place_toolchains(&mut resolved.policy.env.set, &self.toolchains);
+            program_links::follow(&mut resolved.policy, &self.files);
         }
         Ok(resolved)
     }

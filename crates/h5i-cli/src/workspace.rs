@@ -11,6 +11,7 @@ mod boundary;
 mod checkout;
 mod common_dir;
 mod extent;
+mod files;
 mod git_dir;
 mod host_git;
 mod host_repository;

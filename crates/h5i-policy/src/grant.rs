@@ -46,7 +46,8 @@ pub struct Grant {
     /// What git may do, for a grant that is for git alone.
     pub git: GitUse,
     /// Programs in the box that may use the grant, by the absolute path of the executable, as the
-    /// kernel has it: no link. A pattern that is not anchored matches files anywhere in the box.
+    /// kernel has it: no link (the command line lists what a link of the host leads to, too). A
+    /// pattern that is not anchored matches files anywhere in the box.
     pub programs: Allowed<Pattern>,
     /// The way from the box to the broker.
     pub via: Via,

@@ -81,3 +81,12 @@ pub enum Note {
         path: Vec<u8>,
     },
 }
+
+impl Note {
+    /// The path that it is about.
+    #[must_use]
+    pub fn path(&self) -> &[u8] {
+        let (Self::Submodule { path } | Self::LfsPointer { path }) = self;
+        path
+    }
+}

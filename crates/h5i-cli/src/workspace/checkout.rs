@@ -1,17 +1,17 @@
 //! A workspace as a real directory.
 
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
 
-use git2::{Index, IndexEntry, IndexTime, Odb, Oid, Repository, TreeEntry};
-use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid};
+use git2::{Index, Oid, Repository, TreeEntry};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 
 use super::backend::{Backend, LaidOut, Layout, Note};
-use super::prepare::Owner;
+use super::files::{Common, Crew, Made, Wanted};
 use crate::path_error::{Action, PathError};
 use crate::shown::Shown;
 use crate::store::WorkspaceKind;
@@ -80,36 +80,42 @@ impl Backend for Checkout {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let root = rustix::fs::openat(CWD, layout.root, flags, Mode::empty())
             .map_err(PathError::at(Action::Open, layout.root))?;
-        let odb = layout
-            .objects
-            .odb()
-            .map_err(|source| CheckoutError::Git { path: Vec::new(), source })?;
-        let mut writer = Writer {
-            layout,
-            repo: layout.objects,
-            odb,
-            index,
-            path: Vec::new(),
-            out: LaidOut::default(),
-        };
-        writer.fill(root.as_fd(), layout.tree, layout.over, 0)?;
-        Ok(writer.out)
+        let (common, objects) = (Common::of(layout), layout.objects);
+        let (made, mut notes) = thread::scope(|scope| {
+            let crew = Crew::new(scope, common, objects)?;
+            let (path, notes) = (Vec::new(), Vec::new());
+            let mut writer = Writer { common, objects, crew, index: &mut *index, path, notes };
+            writer.fill(&Arc::new(root), layout.tree, layout.over, 0)?;
+            Ok::<_, CheckoutError>((writer.crew.finish()?, writer.notes))
+        })?;
+        let mut bytes = 0;
+        for Made { entry, lfs_pointer } in made {
+            bytes += u64::from(entry.file_size).next_multiple_of(4096);
+            let added = index.add(&entry);
+            added.map_err(|source| CheckoutError::Git { path: entry.path.clone(), source })?;
+            if lfs_pointer {
+                notes.push(Note::LfsPointer { path: entry.path });
+            }
+        }
+        notes.sort_by(|one, other| one.path().cmp(other.path()));
+        Ok(LaidOut { notes, bytes })
     }
 }
 
-struct Writer<'a> {
-    layout: &'a Layout<'a>,
-    repo: &'a Repository,
-    odb: Odb<'a>,
+/// Walks the tree: makes directories and links, and has the crew write the files.
+struct Writer<'scope, 'env, 'a> {
+    common: Common<'env>,
+    objects: &'env Repository,
+    crew: Crew<'scope, 'env>,
     index: &'a mut Index,
     path: Vec<u8>,
-    out: LaidOut,
+    notes: Vec<Note>,
 }
 
-impl Writer<'_> {
+impl Writer<'_, '_, '_> {
     fn fill(
         &mut self,
-        dir: BorrowedFd<'_>,
+        dir: &Arc<OwnedFd>,
         tree: Oid,
         over: Option<Oid>,
         depth: usize,
@@ -117,9 +123,10 @@ impl Writer<'_> {
         if depth > DEEPEST {
             return Err(CheckoutError::TooDeep { path: self.path.clone(), most: DEEPEST });
         }
-        let tree = self.repo.find_tree(tree).map_err(|e| self.git(e))?;
-        let over = over.map(|over| self.repo.find_tree(over)).transpose();
+        let tree = self.objects.find_tree(tree).map_err(|e| self.git(e))?;
+        let over = over.map(|over| self.objects.find_tree(over)).transpose();
         let over = over.map_err(|e| self.git(e))?;
+        let mut files = Vec::new();
         for entry in &tree {
             let above = self.push(entry.name_bytes());
             if !is_file_name(entry.name_bytes()) {
@@ -127,14 +134,15 @@ impl Writer<'_> {
             }
             let below = over.as_ref().and_then(|over| over.get_name_bytes(entry.name_bytes()));
             if !below.as_ref().is_some_and(|below| is_same(below, &entry)) {
-                self.entry(dir, &entry, below.as_ref(), depth)?;
+                files.extend(self.entry(dir.as_fd(), &entry, below.as_ref(), depth)?);
             }
             self.path.truncate(above);
         }
+        self.crew.write(dir, &self.path, files)?;
         for gone in over.iter().flatten() {
             if tree.get_name_bytes(gone.name_bytes()).is_none() {
                 let above = self.push(gone.name_bytes());
-                self.hide(dir, &gone)?;
+                self.hide(dir.as_fd(), &gone)?;
                 self.path.truncate(above);
             }
         }
@@ -151,14 +159,15 @@ impl Writer<'_> {
         above
     }
 
-    /// Lays out one entry, over another one that differs or where none was.
+    /// Lays out one entry, over another one that differs or where none was; yields it if it is a
+    /// file, which is still to be written.
     fn entry(
         &mut self,
         dir: BorrowedFd<'_>,
         entry: &TreeEntry<'_>,
         below: Option<&TreeEntry<'_>>,
         depth: usize,
-    ) -> Result<(), CheckoutError> {
+    ) -> Result<Option<Wanted>, CheckoutError> {
         let name = OsStr::from_bytes(entry.name_bytes());
         let tree_below = below.filter(|below| below.filemode() == TREE);
         if let Some(below) = below
@@ -173,19 +182,23 @@ impl Writer<'_> {
         }
         match entry.filemode() {
             TREE => {
-                let made = self.make_dir(dir, name)?;
-                self.fill(made.as_fd(), entry.id(), tree_below.map(TreeEntry::id), depth + 1)
+                let made = Arc::new(self.make_dir(dir, name)?);
+                self.fill(&made, entry.id(), tree_below.map(TreeEntry::id), depth + 1)?;
+                Ok(None)
             }
             SUBMODULE => {
                 let made = self.make_dir(dir, name)?;
                 let stat = rustix::fs::fstat(&made).map_err(self.at(Action::Inspect))?;
-                self.enter(&stat, 0o160_000, entry.id())?;
-                self.out.notes.push(Note::Submodule { path: self.path.clone() });
-                Ok(())
+                self.enter(&stat, 0o160_000, entry.id());
+                self.notes.push(Note::Submodule { path: self.path.clone() });
+                Ok(None)
             }
-            0o120_000 => self.make_link(dir, name, entry.id()),
+            0o120_000 => self.make_link(dir, name, entry.id()).map(|()| None),
             // Old trees have 100664 as well; Git itself reads it as 100644.
-            mode => self.make_file(dir, name, entry.id(), mode & 0o111 != 0),
+            mode => {
+                let (name, executable) = (entry.name_bytes().to_owned(), mode & 0o111 != 0);
+                Ok(Some(Wanted { name, id: entry.id(), executable }))
+            }
         }
     }
 
@@ -215,7 +228,7 @@ impl Writer<'_> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made =
             rustix::fs::openat(dir, name, flags, Mode::empty()).map_err(self.at(Action::Open))?;
-        self.give_away(made.as_fd())?;
+        self.common.give_away(made.as_fd()).map_err(self.at(Action::ChangeOwner))?;
         Ok(made)
     }
 
@@ -225,89 +238,33 @@ impl Writer<'_> {
         name: &OsStr,
         id: Oid,
     ) -> Result<(), CheckoutError> {
-        let target = self.odb.read(id).map_err(|e| self.git(e))?;
+        let target = self.crew.odb().read(id).map_err(|e| self.git(e))?;
         rustix::fs::symlinkat(OsStr::from_bytes(target.data()), dir, name)
             .map_err(self.at(Action::Create))?;
-        if let Owner::Box(id) = self.layout.owner {
-            let (uid, gid) = (Uid::from_raw(id.number()), Gid::from_raw(id.number()));
+        if let Some((uid, gid)) = self.common.ids() {
             rustix::fs::chownat(dir, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)
                 .map_err(self.at(Action::ChangeOwner))?;
         }
-        rustix::fs::utimensat(dir, name, &self.times(), AtFlags::SYMLINK_NOFOLLOW)
+        rustix::fs::utimensat(dir, name, &self.common.times(), AtFlags::SYMLINK_NOFOLLOW)
             .map_err(self.at(Action::ChangeMode))?;
         let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(self.at(Action::Inspect))?;
         drop(target);
-        self.enter(&stat, 0o120_000, id)
-    }
-
-    fn make_file(
-        &mut self,
-        dir: BorrowedFd<'_>,
-        name: &OsStr,
-        id: Oid,
-        executable: bool,
-    ) -> Result<(), CheckoutError> {
-        let (mode, recorded) = if executable { (0o755, 0o100_755) } else { (0o644, 0o100_644) };
-        let object = self.odb.read(id).map_err(|e| self.git(e))?;
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let made = rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(mode))
-            .map_err(self.at(Action::Create))?;
-        let mut file = File::from(made);
-        file.write_all(object.data()).map_err(self.at(Action::Write))?;
-        self.give_away(file.as_fd())?;
-        rustix::fs::futimens(&file, &self.times()).map_err(self.at(Action::ChangeMode))?;
-        let stat = rustix::fs::fstat(&file).map_err(self.at(Action::Inspect))?;
-        if is_lfs_pointer(object.data()) {
-            self.out.notes.push(Note::LfsPointer { path: self.path.clone() });
-        }
-        drop(object);
-        self.enter(&stat, recorded, id)
-    }
-
-    /// Gives a file to the box's own id. Before its `stat`: a change of owner changes the ctime.
-    fn give_away(&self, file: BorrowedFd<'_>) -> Result<(), CheckoutError> {
-        if let Owner::Box(id) = self.layout.owner {
-            let (uid, gid) = (Uid::from_raw(id.number()), Gid::from_raw(id.number()));
-            rustix::fs::fchown(file, Some(uid), Some(gid)).map_err(self.at(Action::ChangeOwner))?;
-        }
+        self.enter(&stat, 0o120_000, id);
         Ok(())
     }
 
-    fn times(&self) -> Timestamps {
-        let time = Timespec { tv_sec: self.layout.mtime, tv_nsec: 0 };
-        Timestamps { last_access: time, last_modification: time }
-    }
-
-    fn enter(&mut self, stat: &Stat, mode: u32, id: Oid) -> Result<(), CheckoutError> {
-        let (uid, gid) = self.layout.inside;
-        let size = if mode == 0o160_000 { 0 } else { low32(stat.st_size) };
-        self.out.bytes += u64::from(size).next_multiple_of(4096);
-        let entry = IndexEntry {
-            ctime: index_time(stat.st_ctime, stat.st_ctime_nsec),
-            mtime: index_time(stat.st_mtime, stat.st_mtime_nsec),
-            dev: low32(stat.st_dev),
-            ino: low32(stat.st_ino),
-            mode,
-            uid,
-            gid,
-            file_size: size,
-            id,
-            flags: 0,
-            flags_extended: 0,
-            path: self.path.clone(),
-        };
-        self.index.add(&entry).map_err(|e| self.git(e))
+    fn enter(&mut self, stat: &Stat, mode: u32, id: Oid) {
+        let entry = self.common.entry(self.path.clone(), stat, mode, id);
+        self.crew.note(entry);
     }
 
     fn git(&self, source: git2::Error) -> CheckoutError {
         CheckoutError::Git { path: self.path.clone(), source }
     }
 
-    fn at<E: Into<std::io::Error>>(&self, action: Action) -> impl FnOnce(E) -> PathError {
-        let path: PathBuf = self.layout.root.join(OsStr::from_bytes(&self.path));
-        move |e| PathError::at(action, &path)(e)
+    fn at<E: Into<std::io::Error>>(&self, action: Action) -> impl FnOnce(E) -> CheckoutError {
+        self.common.at(&self.path, action)
     }
 }
 
@@ -327,21 +284,4 @@ fn is_file_name(name: &[u8]) -> bool {
     !matches!(name, b"" | b"." | b"..")
         && !name.eq_ignore_ascii_case(b".git")
         && !name.iter().any(|b| matches!(b, b'/' | 0))
-}
-
-/// Whether a blob is a pointer of Git LFS (its specification's first line).
-fn is_lfs_pointer(bytes: &[u8]) -> bool {
-    bytes.len() < 1024 && bytes.starts_with(b"version https://git-lfs.github.com/spec/")
-}
-
-/// The low 32 bits, which is all that an index keeps of sizes, devices and inodes.
-fn low32(value: impl TryInto<i128>) -> u32 {
-    let wide: i128 = value.try_into().unwrap_or(0);
-    u32::try_from(wide & 0xffff_ffff).unwrap_or(0)
-}
-
-fn index_time(seconds: i64, nanoseconds: impl TryInto<u32>) -> IndexTime {
-    // The index has 32 bits for seconds; beyond 2038 libgit2 takes them as they wrap.
-    let seconds = i32::try_from(seconds).unwrap_or(i32::MAX);
-    IndexTime::new(seconds, nanoseconds.try_into().unwrap_or(0))
 }

@@ -257,8 +257,7 @@ fn remember_trees(
 
 /// Whether what a note of the tree below is about is still there, and not in the layer.
 fn is_kept(note: &Note, index: &Index, layer: &Path) -> bool {
-    let (Note::Submodule { path } | Note::LfsPointer { path }) = note;
-    let path = Path::new(OsStr::from_bytes(path));
+    let path = Path::new(OsStr::from_bytes(note.path()));
     index.get_path(path, 0).is_some() && fs::symlink_metadata(layer.join(path)).is_err()
 }
 

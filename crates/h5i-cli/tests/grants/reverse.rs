@@ -136,6 +136,19 @@ fn only_listed_programs_use_a_grant_that_lists_them() {
 }
 
 #[test]
+fn a_program_may_be_listed_by_a_link_of_the_hosts() {
+    // `/bin` is a link; the kernel tells of `/usr/bin/curl`.
+    let with =
+        With::a_box("localhost", "reverse", &format!("{LISTED}programs = [\"/bin/curl\"]\n"));
+    assert_eq!(with.sh(&ask("/v1/a")), "/v1/a 200");
+    // The twin: the box's own link leads nowhere, here as on the host.
+    let own = "programs = [\"/work/curl\"]\n";
+    let with = With::a_box("localhost", "reverse", &format!("{LISTED}{own}"));
+    let script = format!("ln -s /usr/bin/curl curl; ./{} | tail -c 3", ask("/v1/a"));
+    assert_eq!(with.sh(&script), "403");
+}
+
+#[test]
 fn a_budget_stops_what_is_beyond_it() {
     let with = With::a_box("localhost", "reverse", &format!("{LISTED}requests = 2\n"));
     let script = format!("for i in 1 2 3; do {} | tail -c 3; done", ask("/v1/a"));

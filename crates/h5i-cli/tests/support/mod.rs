@@ -15,7 +15,7 @@ use std::process::{Command, Output};
 use h5i::store::{BoxDraft, BoxName, Scope, Store};
 use h5i::workspace::{
     BaseObjects, BaseSpec, Checkout, HiddenPaths, HostGit, HostRepository, Identity, ObjectsAt,
-    ObjectsRequest, Owner, PinnedBase, Prepared, Workspace,
+    ObjectsRequest, Owner, PinnedBase, Prepared, Workspace, WorkspaceError,
 };
 use h5i_policy::History;
 
@@ -75,6 +75,10 @@ impl Ground {
     pub(crate) fn write_executable(&self, name: &str, bytes: &[u8]) {
         self.write(name, bytes);
         fs::set_permissions(self.repo().join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    pub(crate) fn link(&self, name: &str, target: &str) {
+        std::os::unix::fs::symlink(target, self.repo().join(name)).unwrap();
     }
 
     pub(crate) fn commit(&self, message: &str) -> String {
@@ -179,6 +183,23 @@ pub(crate) fn make_from(
     .create(&draft.box_dir(), &Checkout)
     .unwrap();
     Made { draft, base, objects, prepared }
+}
+
+/// Makes one more workspace of the base and objects of another.
+pub(crate) fn make_again(ground: &Ground, made: &Made) -> Result<BoxDraft, WorkspaceError> {
+    let host = ground.host();
+    let name = BoxName::new("again").unwrap();
+    let draft = ground.store().draft(&host.scope(), &name, None).unwrap();
+    let me = fs::metadata(ground.path()).unwrap();
+    let workspace = Workspace {
+        base: &made.base,
+        objects: &made.objects,
+        identity: &Identity::default(),
+        objects_at: ObjectsAt::Host,
+        owner: Owner::Caller,
+        inside: (me.uid(), me.gid()),
+    };
+    workspace.create(&draft.box_dir(), &Checkout).map(|_prepared| draft)
 }
 
 /// Every file below a directory with its bytes, mode, owner and modification time.
