@@ -13,6 +13,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use crate::processes::children;
 use crate::session::State;
 
+/// What one process that is killed takes more, at most: all of them end on the same few processors.
+const EACH: Duration = Duration::from_millis(2);
 /// Processes that are waited for at once.
 const TOGETHER: usize = 256;
 
@@ -94,12 +96,14 @@ fn hold(member: Member) -> Option<OwnedFd> {
 }
 
 /// Kills what `chosen` says of a box, until nothing of it is left; `false` when something still was
-/// at the end of `patience`.
+/// at the end of `patience`, and of what each process takes a busy kernel.
 ///
 /// All is stopped first: what starts others while it is killed would have the numbers of the dead for
 /// new ones, as fast as they are given back.
 pub(crate) fn kill(roots: &Roots, chosen: impl Fn(&Member) -> bool, patience: Duration) -> bool {
-    let end = Instant::now() + patience;
+    let began = Instant::now();
+    let mut end = began + patience;
+    let mut all = 0;
     loop {
         stop_all(roots, &chosen, end);
         let mut held: Vec<OwnedFd> = Vec::new();
@@ -110,6 +114,8 @@ pub(crate) fn kill(roots: &Roots, chosen: impl Fn(&Member) -> bool, patience: Du
                 pidfd_send_signal(&fd, Signal::KILL).ok();
                 held.push(fd);
                 met = true;
+                all += 1;
+                end = began + patience + EACH * all;
             }
             if held.len() == TOGETHER {
                 wait_for(&std::mem::take(&mut held), end);
@@ -120,7 +126,9 @@ pub(crate) fn kill(roots: &Roots, chosen: impl Fn(&Member) -> bool, patience: Du
         }
         wait_for(&held, end);
         if Instant::now() >= end {
-            return false;
+            // Who was let wait itself may find that they have ended meanwhile.
+            let left = |member: &Member| chosen(member) && hold(*member).is_some();
+            return !roots.members().iter().any(left);
         }
     }
 }
@@ -151,14 +159,14 @@ fn stop_all(roots: &Roots, chosen: impl Fn(&Member) -> bool, end: Instant) {
 fn wait_for(held: &[OwnedFd], end: Instant) {
     for fd in held {
         let left = end.saturating_duration_since(Instant::now());
-        let left = Timespec { tv_sec: 0, tv_nsec: left.min(LONGEST).subsec_nanos().into() };
+        let left = Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        };
         // An interruption is met by the next round.
         poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&left)).ok();
     }
 }
-
-/// Patience is less than a second.
-const LONGEST: Duration = Duration::from_millis(999);
 
 /// Sends every process of the box a signal, each before its children are looked up, until a round
 /// finds nobody new; yields how many got it.

@@ -21,6 +21,9 @@ use crate::wire::{MSG_DESCRIPTOR, MSG_ENDED, MSG_KEEPER, MSG_SOCKET, MSG_STARTED
 /// How long a stopped run's program may take to die before its whole session is ended.
 const GRACE: Duration = Duration::from_millis(500);
 
+/// How long the box's init may take to tell that it died, on a machine that lets everybody wait.
+const GRACE_OF_THE_DEAD: Duration = Duration::from_secs(5);
+
 /// How long what a stopped run has started may take to die, before its whole session is ended.
 const TREE: Duration = Duration::from_millis(800);
 
@@ -103,8 +106,9 @@ fn observe(shared: &Shared, notices: &mut Notices, ended: bool) -> Result<(), Si
     notices.execs.look(&*shared.sink)
 }
 
-fn waits(control: &OwnedFd) -> bool {
-    let mut fds = [PollFd::new(control, PollFlags::IN)];
+/// Whether a message waits, or a process has ended.
+fn waits(fd: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(fd, PollFlags::IN)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().contains(PollFlags::IN)
 }
@@ -188,6 +192,7 @@ fn timeout(shared: &Shared, budgets: &Budgets, look: Option<Instant>) -> Option<
     let alive = state.runs.values().filter(|run| run.end.is_none());
     let next = alive
         .filter_map(|run| match run.stop_sent {
+            Some(sent) if sent.elapsed() > GRACE => Some(sent + GRACE_OF_THE_DEAD),
             Some(sent) => Some(sent + GRACE),
             None => run.deadline,
         })
@@ -336,6 +341,7 @@ fn tell_stops(shared: &Shared) -> Result<(), SinkClosed> {
 /// Stops runs that are past their deadline, and ends the session of those that would not die.
 fn deadlines(shared: &Shared) -> Result<(), SinkClosed> {
     let now = Instant::now();
+    let heard = waits(&shared.control);
     let mut stubborn = false;
     let mut stopped = Vec::new();
     for run in shared.state().runs.values_mut() {
@@ -361,7 +367,12 @@ fn deadlines(shared: &Shared) -> Result<(), SinkClosed> {
                     sys::signal_group(pidfd.as_fd(), libc::SIGKILL).ok();
                 }
             }
-            stubborn |= run.stop_sent.is_some_and(|sent| now >= sent + GRACE);
+            // One that is dead, or that something is to be heard of, is not told as one that won't die.
+            let patience = match run.pidfd.as_ref().is_some_and(waits) || heard {
+                true => GRACE_OF_THE_DEAD,
+                false => GRACE,
+            };
+            stubborn |= run.stop_sent.is_some_and(|sent| now >= sent + patience);
         }
     }
     for (id, kept) in stopped {
