@@ -14,8 +14,10 @@ const PROGRAMS: [&str; 8] =
 /// Names in `/etc` that programs read and that hold nothing private: certificates, the dynamic
 /// linker's, alternatives, time and language, public tables, language runtimes. Never accounts,
 /// keys, mounts or network configuration; those that a program must see are synthesised.
-const ETC: [&str; 22] = [
+const ETC: [&str; 23] = [
     "alternatives",
+    // Where the distribution's Bazel finds the rest of itself.
+    "bazel",
     "ca-certificates",
     "ca-certificates.conf",
     "debian_version",
