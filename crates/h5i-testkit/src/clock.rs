@@ -1,14 +1,48 @@
 //! A clock for what must come within a time, on a machine that may do much else.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long the watching thread sleeps each time.
 const TICK: Duration = Duration::from_millis(5);
 
-static LATE: AtomicU64 = AtomicU64::new(0);
-static WATCHER: OnceLock<()> = OnceLock::new();
+static WATCHED: OnceLock<Mutex<Watched>> = OnceLock::new();
+
+/// What the watching thread has seen.
+#[derive(Debug)]
+struct Watched {
+    /// By how much it woke late, in all.
+    late: Duration,
+    /// When it went to sleep last.
+    asleep: Instant,
+}
+
+impl Watched {
+    /// The one of this process; the first to ask starts the thread.
+    fn get() -> MutexGuard<'static, Self> {
+        let watched = WATCHED.get_or_init(|| {
+            std::thread::spawn(watch);
+            Mutex::new(Self { late: Duration::ZERO, asleep: Instant::now() })
+        });
+        watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// By how much it is late until now, also in the sleep that goes on: whoever asks may have been
+    /// woken first.
+    fn until_now(&self) -> Duration {
+        self.late + self.asleep.elapsed().saturating_sub(TICK)
+    }
+}
+
+fn watch() {
+    loop {
+        Watched::get().asleep = Instant::now();
+        std::thread::sleep(TICK);
+        let mut watched = Watched::get();
+        watched.late = watched.until_now();
+        watched.asleep = Instant::now();
+    }
+}
 
 /// A moment from which time is taken, without the time that this machine let everybody wait.
 ///
@@ -18,32 +52,21 @@ static WATCHER: OnceLock<()> = OnceLock::new();
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     at: Instant,
-    late: u64,
+    late: Duration,
 }
 
 impl Moment {
     /// Now.
     pub fn now() -> Self {
-        WATCHER.get_or_init(|| {
-            std::thread::spawn(watch);
-        });
-        Self { at: Instant::now(), late: LATE.load(Ordering::Relaxed) }
+        let late = Watched::get().until_now();
+        Self { at: Instant::now(), late }
     }
 
     /// The time since then, without what the machine was late in it. Never more than what a clock
     /// on the wall shows.
     pub fn elapsed(&self) -> Duration {
-        let late = LATE.load(Ordering::Relaxed).saturating_sub(self.late);
-        self.at.elapsed().saturating_sub(Duration::from_nanos(late))
-    }
-}
-
-fn watch() {
-    loop {
-        let begun = Instant::now();
-        std::thread::sleep(TICK);
-        let late = begun.elapsed().saturating_sub(TICK);
-        LATE.fetch_add(u64::try_from(late.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        let late = Watched::get().until_now().saturating_sub(self.late);
+        self.at.elapsed().saturating_sub(late)
     }
 }
 
@@ -59,14 +82,18 @@ mod tests {
             std::thread::sleep(Duration::from_millis(200));
             (began.elapsed(), wall.elapsed())
         };
-        assert!((0..20).map(of).any(|(seen, wall)| seen > wall / 2));
+        assert!((0..20).map(of).any(|(seen, wall)| seen > wall / 20));
     }
 
     #[test]
     fn what_the_machine_was_late_is_left_out() {
+        let hour = Duration::from_secs(3600);
         let began = Moment::now();
-        std::thread::sleep(Duration::from_millis(50));
-        LATE.fetch_add(1_000_000_000, Ordering::Relaxed);
+        Watched::get().late += hour;
         assert_eq!(began.elapsed(), Duration::ZERO);
+        // Also when the watching thread does not know of it yet.
+        let mut watched = Watched::get();
+        watched.asleep = watched.asleep.checked_sub(hour).unwrap();
+        assert!(watched.until_now() >= watched.late + hour - TICK);
     }
 }

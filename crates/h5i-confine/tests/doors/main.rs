@@ -102,7 +102,7 @@ fn rehearse(args: &[&str]) -> ExitCode {
 }
 
 /// How long one rehearsal may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A panic fails one rehearsal and not all of them, and so does a hang.
 fn rehearsal(

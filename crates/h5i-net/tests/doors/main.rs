@@ -31,7 +31,7 @@ use std::time::Duration;
 use h5i_testkit::{Need, have, not_run};
 
 /// How long one rehearsal may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -39,12 +39,22 @@ pub(crate) fn echoes(listener: TcpListener) {
 
 /// Hands over all that each connection has said, at its end.
 pub(crate) fn hears(listener: TcpListener) -> Receiver<Vec<u8>> {
+    hears_until(listener, |_| false)
+}
+
+/// The same, and ends a connection that has said enough.
+pub(crate) fn hears_until(
+    listener: TcpListener,
+    enough: impl Fn(&[u8]) -> bool + Send + Clone + 'static,
+) -> Receiver<Vec<u8>> {
     let (send, receive) = channel();
     each(listener, move |mut stream| {
         let mut heard = Vec::new();
         // A connection that was reset has said what came before.
         let mut buffer = [0; 4096];
-        while let Ok(count @ 1..) = stream.read(&mut buffer) {
+        while !enough(&heard)
+            && let Ok(count @ 1..) = stream.read(&mut buffer)
+        {
             heard.extend(&buffer[..count]);
         }
         send.send(heard).ok();

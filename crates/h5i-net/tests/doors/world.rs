@@ -76,7 +76,7 @@ impl Resolve for Names {
             |k: &mut Known| k.held.as_ref().is_some_and(|domain| name.as_str().ends_with(domain));
         known = self.0.1.wait_while(known, held).unwrap();
         let found = known.addresses.get(name.as_str()).cloned().ok_or(io::ErrorKind::NotFound)?;
-        Ok(Addresses::new(found, Duration::from_secs(1)))
+        Ok(Addresses::new(found, Duration::from_secs(60)))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Attempts on budgets.
 
+use std::time::Duration;
+
 use super::{Attempt, number};
 use crate::call::{A, Outcome, call, fork, leave, open, stay, wait};
 
@@ -21,14 +23,14 @@ pub(crate) const ALL: &[(&str, Attempt)] = &[
         }
         Ok(a[0].to_owned())
     }),
-    ("take-memory", |a| take_memory(number(a[0]))),
-    ("take-memory-file", |a| take_memory_file(number(a[0]))),
-    ("take-segment", |a| take_segment(number(a[0]))),
-    ("take-semaphores", |a| take_semaphores(number(a[0]))),
-    ("take-messages", |a| take_messages(number(a[0]))),
-    ("share-memory", |a| share_memory(number(a[0]), number(a[1]))),
-    ("write-removed", |a| write_removed(a[0], number(a[1]))),
-    ("write-closed", |a| write_closed(a[0], number(a[1]))),
+    ("take-memory", |a| take_memory(number(a[0]), held(a))),
+    ("take-memory-file", |a| take_memory_file(number(a[0]), held(a))),
+    ("take-segment", |a| take_segment(number(a[0]), held(a))),
+    ("take-semaphores", |a| take_semaphores(number(a[0]), held(a))),
+    ("take-messages", |a| take_messages(number(a[0]), held(a))),
+    ("share-memory", |a| share_memory(number(a[0]), number(a[1]), held(a))),
+    ("write-removed", |a| write_removed(a[0], number(a[1]), held(a))),
+    ("write-closed", |a| write_closed(a[0], number(a[1]), held(a))),
     ("make-files", |a| make_files(a[0], number(a[1]))),
     ("refuse-and-die", |a| refuse_and_die(number(a[0]))),
     ("refuse-kinds", |a| {
@@ -66,25 +68,31 @@ fn fork_until(most: i64) -> Outcome {
 const MIB: usize = 1 << 20;
 
 /// How long what was taken is held, so that it can be measured.
-const HELD: std::time::Duration = std::time::Duration::from_secs(1);
+const HELD: Duration = Duration::from_secs(1);
+/// The same where it must be stopped meanwhile, however late the machine is.
+const HELD_LONG: Duration = Duration::from_secs(60);
+
+fn held(arguments: &[&str]) -> Duration {
+    if arguments.last() == Some(&"long") { HELD_LONG } else { HELD }
+}
 
 /// Takes memory, MiB by MiB, and holds it.
-fn take_memory(mebibytes: i64) -> Outcome {
+fn take_memory(mebibytes: i64, held: Duration) -> Outcome {
     let taken: Vec<Vec<u8>> = (0..mebibytes).map(|_| vec![1; MIB]).collect();
-    std::thread::sleep(HELD);
+    std::thread::sleep(held);
     Ok(taken.len().to_string())
 }
 
 /// The same in a file of memory that is mapped nowhere.
-fn take_memory_file(mebibytes: i64) -> Outcome {
+fn take_memory_file(mebibytes: i64, held: Duration) -> Outcome {
     let fd = call(libc::SYS_memfd_create, &mut [A::S("large"), A::N(0)])?;
     write_all(fd, mebibytes)?;
-    std::thread::sleep(HELD);
+    std::thread::sleep(held);
     Ok(mebibytes.to_string())
 }
 
 /// The same in a System V segment that nobody has attached.
-fn take_segment(mebibytes: i64) -> Outcome {
+fn take_segment(mebibytes: i64, held: Duration) -> Outcome {
     let size = || A::N(mebibytes * i64::try_from(MIB).unwrap());
     let mode = A::N((libc::IPC_CREAT | 0o600).into());
     let segment = call(libc::SYS_shmget, &mut [A::N(libc::IPC_PRIVATE.into()), size(), mode])?;
@@ -93,20 +101,20 @@ fn take_segment(mebibytes: i64) -> Outcome {
     let zero = open("/dev/zero", libc::O_RDONLY)?;
     let filled = call(libc::SYS_read, &mut [A::N(zero), A::N(at), size()]);
     call(libc::SYS_shmdt, &mut [A::N(at)])?;
-    std::thread::sleep(HELD);
+    std::thread::sleep(held);
     call(libc::SYS_shmctl, &mut [A::N(segment), A::N(libc::IPC_RMID.into()), A::N(0)])?;
     Ok((filled? >> 20).to_string())
 }
 
 /// So many sets of 16,000 semaphores, a MiB each.
-fn take_semaphores(sets: i64) -> Outcome {
+fn take_semaphores(sets: i64, held: Duration) -> Outcome {
     let mode = || A::N((libc::IPC_CREAT | 0o600).into());
     let mut made = Vec::new();
     for _ in 0..sets {
         let private = A::N(libc::IPC_PRIVATE.into());
         made.push(call(libc::SYS_semget, &mut [private, A::N(16_000), mode()])?);
     }
-    std::thread::sleep(HELD);
+    std::thread::sleep(held);
     for set in made {
         call(libc::SYS_semctl, &mut [A::N(set), A::N(0), A::N(libc::IPC_RMID.into())])?;
     }
@@ -114,7 +122,7 @@ fn take_semaphores(sets: i64) -> Outcome {
 }
 
 /// So many MiB of messages, in queues of 16 KiB.
-fn take_messages(mebibytes: i64) -> Outcome {
+fn take_messages(mebibytes: i64, held: Duration) -> Outcome {
     let mode = || A::N((libc::IPC_CREAT | 0o600).into());
     let mut made = Vec::new();
     for _ in 0..mebibytes * 64 {
@@ -126,7 +134,7 @@ fn take_messages(mebibytes: i64) -> Outcome {
             call(libc::SYS_msgsnd, &mut [A::N(queue), A::In(&message), A::N(8000), A::N(0)])?;
         }
     }
-    std::thread::sleep(HELD);
+    std::thread::sleep(held);
     for queue in made {
         call(libc::SYS_msgctl, &mut [A::N(queue), A::N(libc::IPC_RMID.into()), A::N(0)])?;
     }
@@ -134,7 +142,7 @@ fn take_messages(mebibytes: i64) -> Outcome {
 }
 
 /// Takes memory once and has children that share it.
-fn share_memory(mebibytes: i64, children: i64) -> Outcome {
+fn share_memory(mebibytes: i64, children: i64, held: Duration) -> Outcome {
     let taken: Vec<Vec<u8>> = (0..mebibytes).map(|_| vec![1; MIB]).collect();
     let mut pids = Vec::new();
     for _ in 0..children {
@@ -143,7 +151,7 @@ fn share_memory(mebibytes: i64, children: i64) -> Outcome {
             pid => pids.push(pid),
         }
     }
-    std::thread::sleep(HELD);
+    std::thread::sleep(held);
     for pid in pids {
         call(libc::SYS_kill, &mut [A::N(pid.into()), A::N(9)]).ok();
         wait(pid);
@@ -165,22 +173,22 @@ fn write_all(fd: i64, mebibytes: i64) -> Result<(), i32> {
 }
 
 /// Writes to a file that no directory has any more.
-fn write_removed(path: &str, mebibytes: i64) -> Outcome {
+fn write_removed(path: &str, mebibytes: i64, held: Duration) -> Outcome {
     let fd = open(path, libc::O_RDWR | libc::O_CREAT)?;
     std::fs::remove_file(path).map_err(|e| crate::call::of(&e))?;
     write_all(fd, mebibytes)?;
-    std::thread::sleep(HELD);
+    std::thread::sleep(held);
     Ok(mebibytes.to_string())
 }
 
 /// Writes to a file of a directory that nobody may look into.
-fn write_closed(directory: &str, mebibytes: i64) -> Outcome {
+fn write_closed(directory: &str, mebibytes: i64, held: Duration) -> Outcome {
     std::fs::create_dir(directory).map_err(|e| crate::call::of(&e))?;
     let fd = open(&format!("{directory}/large"), libc::O_RDWR | libc::O_CREAT)?;
     let closed = &mut [A::N(crate::call::AT_FDCWD), A::S(directory), A::N(0)];
     call(libc::SYS_fchmodat, closed)?;
     write_all(fd, mebibytes)?;
-    std::thread::sleep(HELD);
+    std::thread::sleep(held);
     Ok(mebibytes.to_string())
 }
 

@@ -30,6 +30,7 @@ pub(crate) const ALL: &[(&str, Attempt)] = &[
         let listener = UnixListener::bind(&path).map_err(|e| of(&e))?;
         UnixStream::connect(&path).map_err(|e| of(&e))?;
         drop(listener);
+        std::fs::remove_file(&path).map_err(|e| of(&e))?;
         Ok(String::new())
     }),
     ("tcp-connect", |a| TcpStream::connect(a[0]).map(|_| String::new()).map_err(|e| of(&e))),

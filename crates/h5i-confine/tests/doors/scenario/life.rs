@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::process::{Command, Stdio as HostStdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use h5i_confine::{Outcome, Stdio};
 use h5i_testkit::{BoxDirs, Moment};
@@ -57,13 +57,26 @@ fn dead_init(world: &World) -> Result<String, String> {
     // A number of seconds that no other process of this host sleeps for.
     let seconds = format!("1000.{}", std::process::id());
     let run = session.command("/bin/sleep").arg(&seconds).stdin(Stdio::Null).spawn().unwrap();
-    let init = parent_of(&seconds).ok_or("the box's init was not found")?;
+    // A program that is just beginning has no arguments yet.
+    let init = until(|| parent_of(&seconds)).ok_or("the box's init was not found")?;
     Command::new("/bin/kill").args(["-9", &init.to_string()]).status().unwrap();
     let outcome = run.wait();
     must(outcome == Outcome::CutOff, "outcome", outcome)?;
     let after = session.command("/bin/true").output();
     must(after.is_err(), "after", &after)?;
     Ok(format!("{outcome}"))
+}
+
+/// Asks again until there is an answer, for ten seconds.
+fn until<T>(mut answer: impl FnMut() -> Option<T>) -> Option<T> {
+    let patience = Instant::now() + Duration::from_secs(10);
+    loop {
+        let found = answer();
+        if found.is_some() || Instant::now() > patience {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// The parent of the process that sleeps for so long.
@@ -87,12 +100,19 @@ fn no_leak(world: &World) -> Result<String, String> {
     let fresh = world.fresh(|_| {});
     let once = || fresh.plan.command("/bin/true").output().unwrap();
     once();
-    let before = (count("/proc/self/fd"), count("/proc/self/task"));
+    let now = || (count("/proc/self/fd"), count("/proc/self/task"));
+    // A thread that was waited for is listed a little longer.
+    let before = (0..20).map(|_| {
+        std::thread::sleep(Duration::from_millis(5));
+        now()
+    });
+    let before = before.min().unwrap();
     for _ in 0..100 {
         let output = once();
         must(output.outcome == Outcome::Exited(0), "outcome", output.outcome)?;
     }
-    let after = (count("/proc/self/fd"), count("/proc/self/task"));
+    let settled = until(|| Some(now()).filter(|now| *now == before));
+    let after = settled.unwrap_or_else(now);
     must(after == before, "descriptors and threads", (before, after))?;
     Ok(format!("{after:?}"))
 }

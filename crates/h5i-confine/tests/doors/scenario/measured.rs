@@ -51,11 +51,13 @@ fn is_whole(output: &Output) -> Result<(), String> {
 }
 
 const ATTEMPT: &str = "/opt/doors/attempt";
+/// Has an attempt hold what it took until it is stopped, or for a minute.
+const LONG: &str = "long";
 
 fn memory(world: &World) -> Result<String, String> {
     let limited = world.fresh(|p| p.limits.memory = Some(Bytes::mebibytes(64)));
     let session = limited.start();
-    let over = attempt(&session, &["take-memory", "4096"]);
+    let over = attempt(&session, &["take-memory", "4096", LONG]);
     let stop = is_stopped(&limited, &over, Limit::Memory, ATTEMPT)?;
     // What it had taken when it was noticed: the host has far more than that.
     must(stop.used < 2 << 30, "used", stop.used)?;
@@ -68,7 +70,7 @@ fn memory(world: &World) -> Result<String, String> {
 fn memory_file(world: &World) -> Result<String, String> {
     let limited = world.fresh(|p| p.limits.memory = Some(Bytes::mebibytes(64)));
     let session = limited.start();
-    let over = attempt(&session, &["take-memory-file", "256"]);
+    let over = attempt(&session, &["take-memory-file", "256", LONG]);
     is_stopped(&limited, &over, Limit::Memory, ATTEMPT)?;
     is_whole(&attempt(&session, &["take-memory-file", "32"]))?;
     Ok(format!("{}", over.outcome))
@@ -78,10 +80,10 @@ fn segment(world: &World) -> Result<String, String> {
     let limited = world.fresh(|p| p.limits.memory = Some(Bytes::mebibytes(64)));
     let session = limited.start();
     is_whole(&attempt(&session, &["take-segment", "32"]))?;
-    let over = attempt(&session, &["take-segment", "256"]);
+    let over = attempt(&session, &["take-segment", "256", LONG]);
     let stop = is_stopped(&limited, &over, Limit::Memory, ATTEMPT)?;
     // It is gone with the session only; until then nothing else has room.
-    let after = attempt(&session, &["take-memory", "1"]);
+    let after = attempt(&session, &["take-memory", "1", LONG]);
     must(matches!(after.outcome, Outcome::Stopped(_)), "after", after.outcome)?;
     drop(session);
     let limited = world.fresh(|p| p.limits.memory = Some(Bytes::mebibytes(64)));
@@ -95,7 +97,7 @@ fn semaphores_and_messages(world: &World) -> Result<String, String> {
         let limited = world.fresh(|p| p.limits.memory = Some(Bytes::mebibytes(64)));
         is_whole(&attempt(&limited.start(), &[what, "16"]))?;
         let limited = world.fresh(|p| p.limits.memory = Some(Bytes::mebibytes(64)));
-        let over = attempt(&limited.start(), &[what, "200"]);
+        let over = attempt(&limited.start(), &[what, "200", LONG]);
         stops.push(is_stopped(&limited, &over, Limit::Memory, ATTEMPT)?.to_string());
     }
     Ok(stops.join("; "))
@@ -107,7 +109,7 @@ fn shared_memory(world: &World) -> Result<String, String> {
     // Counted for each it would be 420 MiB.
     is_whole(&attempt(&session, &["share-memory", "20", "20"]))?;
     must(limited.sink.spent().is_empty(), "told", ())?;
-    let over = attempt(&session, &["share-memory", "200", "3"]);
+    let over = attempt(&session, &["share-memory", "200", "3", LONG]);
     let stop = is_stopped(&limited, &over, Limit::Memory, ATTEMPT)?;
     Ok(format!("{stop}"))
 }
@@ -153,12 +155,13 @@ fn disk(world: &World) -> Result<String, String> {
     let over = fill("count=3000");
     let stop = is_stopped(&limited, &over, Limit::Disk, "/usr/bin/dd")?;
     must(stop.used < 8 << 30, "used", stop.used)?;
-    // A short one, which has ended before anybody could look.
+    // A short one, which may have ended before anybody could look, and by much: others give room
+    // free meanwhile.
     std::fs::remove_file(limited.dirs.work().join("large")).unwrap();
     // It is counted again within a second.
     let again = session.command("/bin/sleep").arg("1.5").output().unwrap();
     must(again.outcome == Outcome::Exited(0), "after", again.outcome)?;
-    let home = "dd if=/dev/zero of=/home/box/f bs=1M count=33 status=none";
+    let home = "dd if=/dev/zero of=/home/box/f bs=1M count=160 status=none";
     let output = session.command("/bin/sh").args(["-c", home]).output().unwrap();
     must(matches!(output.outcome, Outcome::Stopped(_)), "short", output.outcome)?;
     Ok(format!("{stop}"))
@@ -167,10 +170,10 @@ fn disk(world: &World) -> Result<String, String> {
 fn hidden(world: &World) -> Result<String, String> {
     let limited = world.fresh(|p| p.limits.disk = Some(Bytes::mebibytes(32)));
     let session = limited.start();
-    let removed = attempt(&session, &["write-removed", "/work/removed", "64"]);
+    let removed = attempt(&session, &["write-removed", "/work/removed", "64", LONG]);
     is_stopped(&limited, &removed, Limit::Disk, ATTEMPT)?;
     is_whole(&attempt(&session, &["write-removed", "/work/removed", "8"]))?;
-    let closed = attempt(&session, &["write-closed", "/work/closed", "64"]);
+    let closed = attempt(&session, &["write-closed", "/work/closed", "64", LONG]);
     let stop = is_stopped(&limited, &closed, Limit::Disk, ATTEMPT)?;
     Ok(format!("{stop}"))
 }
@@ -197,7 +200,7 @@ fn above(world: &World) -> Result<String, String> {
     let sh = |line: &str| session.command("/bin/sh").args(["-c", line]).output().unwrap();
     let looks = sh("ls /work; sleep 0.3");
     must(looks.outcome == Outcome::Exited(0), "looks", &looks)?;
-    let grows = sh("dd if=/dev/zero of=/work/three bs=1M count=4 status=none; sleep 1");
+    let grows = sh("dd if=/dev/zero of=/work/three bs=1536K count=1 status=none; sleep 60");
     must(matches!(grows.outcome, Outcome::Stopped(_)), "grows", &grows)?;
     let tidies = sh("rm /work/one /work/three; sleep 0.3; echo tidy");
     must(tidies.stdout == b"tidy\n", "tidies", &tidies)?;
@@ -211,7 +214,7 @@ fn largest(world: &World) -> Result<String, String> {
     small.args(["-c", "read line; echo $line"]).keeper();
     let mut small = small.stdin(Stdio::Piped).stdout(Stdio::Piped).spawn().unwrap();
     let mut large = session.command(ATTEMPT);
-    large.args(["attempt", "take-memory", "2000"]).keeper().stdin(Stdio::Null);
+    large.args(["attempt", "take-memory", "2000", LONG]).keeper().stdin(Stdio::Null);
     let stopped = large.stdout(Stdio::Null).spawn().unwrap().wait();
     must(matches!(stopped, Outcome::Stopped(stop) if stop.limit == Limit::Memory), "", stopped)?;
     let mut stdin = small.stdin.take().unwrap();
@@ -227,12 +230,14 @@ fn largest(world: &World) -> Result<String, String> {
 fn left(world: &World) -> Result<String, String> {
     let limited = world.fresh(|p| p.limits.memory = Some(Bytes::mebibytes(64)));
     let session = limited.start();
-    let line = format!("(sleep 0.2; exec setsid {ATTEMPT} attempt take-memory 4096) & echo $!");
+    // It begins when the run has ended: another one says so.
+    let takes = format!("exec setsid {ATTEMPT} attempt take-memory 4096 {LONG}");
+    let line = format!("mkfifo /tmp/go; (read go < /tmp/go; {takes}) & exit 0");
     let mut leaves = session.command("/bin/sh");
     leaves.args(["-c", &line]).keeper().stdin(Stdio::Null).stdout(Stdio::Null);
     must(leaves.spawn().unwrap().wait() == Outcome::Exited(0), "the run", ())?;
     // It is there until it has taken too much: then nothing is left of it.
-    let look = "while ps -eo args | grep -q '[t]ake-memory'; do sleep 0.02; done; echo gone";
+    let look = "echo go > /tmp/go; while ps -eo args | grep -q '[t]ake-memory'; do sleep 0.02; done; echo gone";
     let gone = session.command("/bin/sh").args(["-c", look]).output().unwrap();
     must(gone.stdout == b"gone\n", "looks", &gone)?;
     let told = limited.sink.spent();

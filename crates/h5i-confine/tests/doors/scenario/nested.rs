@@ -66,7 +66,7 @@ fn debugger(
     let run = |debuggers| {
         let fresh = world.fresh(|p| {
             p.debuggers = debuggers;
-            p.limits.wall = Some(Millis::new(10_000));
+            p.limits.wall = Some(Millis::seconds(60));
         });
         let output = fresh.plan.command(program).args(args).output().unwrap();
         let text = [output.stdout.as_slice(), &output.stderr].concat();

@@ -80,7 +80,9 @@ pub(super) fn refused_flood() {
         Event::RefusedAddress { count, .. } | Event::MoreRefusedAddresses { count, .. } => count,
         _ => 0,
     });
-    assert_eq!(counted.sum::<u64>(), 10_000);
+    // A machine that stands still for a second has a connection asked for twice.
+    let counted = counted.sum::<u64>();
+    assert!((10_000..10_050).contains(&counted), "{counted}");
 }
 
 pub(super) fn resolver() {
