@@ -13,6 +13,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct LogSync {
     since: Instant,
+    period: Duration,
     file: Option<File>,
     thread: Option<JoinHandle<()>>,
     news: Arc<News>,
@@ -35,14 +36,14 @@ impl News {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Syncs a second after something was written, until nobody writes any more.
-    fn bring(&self, file: &File) {
+    /// Syncs a period after something was written, until nobody writes any more.
+    fn bring(&self, file: &File, period: Duration) {
         loop {
             let mut state = self.state();
             while !state.written && !state.over {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
-            let waited = self.changed.wait_timeout_while(state, PERIOD, |state| !state.over);
+            let waited = self.changed.wait_timeout_while(state, period, |state| !state.over);
             let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
             if state.over {
                 return;
@@ -60,13 +61,13 @@ impl LogSync {
     /// it does nothing.
     #[must_use]
     pub(crate) fn new(file: Option<File>) -> Self {
-        Self { since: Instant::now(), file, thread: None, news: Arc::default() }
+        Self { since: Instant::now(), period: PERIOD, file, thread: None, news: Arc::default() }
     }
 
     /// Something was written.
     pub(crate) fn written(&mut self) {
         if self.thread.is_none() {
-            if self.since.elapsed() < PERIOD {
+            if self.since.elapsed() < self.period {
                 return;
             }
             self.start();
@@ -80,9 +81,9 @@ impl LogSync {
 
     fn start(&mut self) {
         let Some(file) = self.file.take() else { return };
-        let news = Arc::clone(&self.news);
+        let (news, period) = (Arc::clone(&self.news), self.period);
         let builder = std::thread::Builder::new().name("h5i-log".to_owned());
-        self.thread = builder.stack_size(64 * 1024).spawn(move || news.bring(&file)).ok();
+        self.thread = builder.stack_size(64 * 1024).spawn(move || news.bring(&file, period)).ok();
     }
 }
 
@@ -104,9 +105,12 @@ mod tests {
     fn a_short_session_starts_no_thread_and_a_long_one_one_that_ends_with_it() {
         let file = tempfile::tempfile().unwrap();
         let mut sync = LogSync::new(file.try_clone().ok());
+        assert_eq!(sync.period, Duration::from_secs(1));
+        // A machine may be busy for longer.
+        sync.period = Duration::from_secs(60);
         sync.written();
         assert!(sync.thread.is_none(), "a session that has just begun");
-        sync.since = Instant::now().checked_sub(PERIOD).unwrap();
+        sync.since = Instant::now().checked_sub(sync.period).unwrap();
         sync.written();
         assert!(sync.thread.is_some() && sync.news.state().written);
         let mut state = sync.news.state();

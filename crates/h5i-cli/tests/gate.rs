@@ -59,8 +59,10 @@ impl Desk {
             .unwrap()
     }
 
+    /// Without upkeep that goes on when the command has ended.
     fn git(&self, args: &[&str]) -> Output {
-        self.run("git", args)
+        let quiet = ["-c", "maintenance.auto=false", "-c", "gc.auto=0"];
+        self.run("git", &[&quiet[..], args].concat())
     }
 
     fn h5i(&self, args: &[&str]) -> Output {

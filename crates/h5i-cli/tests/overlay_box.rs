@@ -60,8 +60,10 @@ impl Desk {
             .unwrap()
     }
 
+    /// Without upkeep that goes on when the command has ended.
     fn git(&self, args: &[&str]) {
-        let output = self.run("git", args);
+        let quiet = ["-c", "maintenance.auto=false", "-c", "gc.auto=0"];
+        let output = self.run("git", &[&quiet[..], args].concat());
         assert!(output.status.success(), "{output:?}");
     }
 

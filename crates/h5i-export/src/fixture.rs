@@ -32,6 +32,10 @@ pub(crate) fn git(at: &Path, args: &[&str], input: &[u8]) -> Vec<u8> {
         .env("HOME", at)
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        // No upkeep that goes on when the command has ended.
+        .envs([("GIT_CONFIG_COUNT", "2"), ("GIT_CONFIG_KEY_0", "maintenance.auto")])
+        .envs([("GIT_CONFIG_VALUE_0", "false"), ("GIT_CONFIG_KEY_1", "gc.auto")])
+        .env("GIT_CONFIG_VALUE_1", "0")
         .envs([("GIT_AUTHOR_NAME", "a"), ("GIT_AUTHOR_EMAIL", "a@example.com")])
         .envs([("GIT_COMMITTER_NAME", "a"), ("GIT_COMMITTER_EMAIL", "a@example.com")])
         .envs([("GIT_AUTHOR_DATE", "1777644131 +0000"), ("GIT_COMMITTER_DATE", "1777644131 +0000")])

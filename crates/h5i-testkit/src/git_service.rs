@@ -114,6 +114,12 @@ pub fn git(directory: &Path) -> Command {
         ("PATH", "/usr/local/bin:/usr/bin:/bin"),
         ("LC_ALL", "C"),
         ("GIT_CONFIG_NOSYSTEM", "1"),
+        // No upkeep that goes on when the command has ended.
+        ("GIT_CONFIG_COUNT", "2"),
+        ("GIT_CONFIG_KEY_0", "maintenance.auto"),
+        ("GIT_CONFIG_VALUE_0", "false"),
+        ("GIT_CONFIG_KEY_1", "gc.auto"),
+        ("GIT_CONFIG_VALUE_1", "0"),
         ("GIT_TERMINAL_PROMPT", "0"),
         ("GIT_AUTHOR_NAME", "A"),
         ("GIT_AUTHOR_EMAIL", "a@example.com"),

@@ -5,7 +5,7 @@
 //! also from another clone at the same path. So both what was unpacked and what was built are made
 //! anew each time.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,10 +14,17 @@ use anyhow::{Context, Result};
 
 /// The target directory of packaging; it is removed before and after.
 const OWN_TARGET: &str = "package-check";
+/// What one packaging of a user holds at a time, in the cargo directory.
+const LOCK: &str = ".h5i-package-lock";
 
 /// Yields cargo's exit code.
 pub(crate) fn run(root: &Path) -> Result<u8> {
     let root = root.canonicalize().context("could not find the workspace")?;
+    // Each would forget what the other has just unpacked.
+    let lock = cargo_home()?.join(LOCK);
+    let alone =
+        File::create(&lock).with_context(|| format!("could not open {}", lock.display()))?;
+    alone.lock().with_context(|| format!("could not lock {}", lock.display()))?;
     let target = crate::target(&root).join(OWN_TARGET);
     remove(&target)?;
     forget(&cargo_home()?.join("registry/src"))?;

@@ -149,6 +149,10 @@ impl Ground {
             .env("HOME", self.scratch.join("home"))
             .env("XDG_STATE_HOME", self.scratch.join("state"))
             .env("GIT_CONFIG_NOSYSTEM", "1")
+            // No upkeep that goes on beside what is compared.
+            .envs([("GIT_CONFIG_COUNT", "2"), ("GIT_CONFIG_KEY_0", "maintenance.auto")])
+            .envs([("GIT_CONFIG_VALUE_0", "false"), ("GIT_CONFIG_KEY_1", "gc.auto")])
+            .env("GIT_CONFIG_VALUE_1", "0")
             .stdin(Stdio::null());
         command
     }

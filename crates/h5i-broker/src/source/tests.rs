@@ -34,9 +34,10 @@ fn a_program_that_takes_too_long_is_ended_with_all_that_it_started() {
     let file = scratch.path().join("number");
     let script = format!("sleep 100000 & echo $! >'{}'; wait", file.display());
     let begun = Instant::now();
-    let error = ask(&shell(&script), Duration::from_secs(1)).expect_err("too slow");
+    // It begins within that on a machine that does much else.
+    let error = ask(&shell(&script), Duration::from_secs(5)).expect_err("too slow");
     assert!(matches!(error, CommandError::TooSlow), "{error}");
-    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert!(begun.elapsed() < Duration::from_secs(60));
     is_gone(&std::fs::read_to_string(&file).expect("its number"));
 }
 

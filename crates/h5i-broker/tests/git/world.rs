@@ -95,7 +95,8 @@ impl World {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.unwrap();
-        let (address, root) = serve(&runtime, &service, &asked);
+        let (listener, stand_ins) = listeners();
+        let (address, root) = serve(&runtime, listener, &service, &asked);
         let grant = |name: &str, git: GitUse| {
             let mut grant = Grant::to(HostName::new(HOST).unwrap());
             grant.port = address.port();
@@ -129,8 +130,8 @@ impl World {
         let variables = broker.issue(&Issue::to(RUN)).unwrap();
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("authority"), broker.authority().unwrap()).unwrap();
-        for name in [FETCH, PUSH] {
-            divert(&broker, name, (stand_in(name), address.port()).into());
+        for (name, listener) in [FETCH, PUSH].into_iter().zip(stand_ins) {
+            divert(&broker, name, listener);
         }
         let port = address.port();
         let world = Self {
@@ -256,9 +257,22 @@ fn stand_in(grant: &str) -> Ipv4Addr {
     Ipv4Addr::new(127, 0, 0, if grant == FETCH { 2 } else { 3 })
 }
 
-/// Hands over what connects to `address`.
-fn divert(broker: &Arc<Broker>, grant: &str, address: SocketAddr) {
-    let listener = TcpListener::bind(address).unwrap();
+/// Where the service listens, and where the host stands for it: at the same port, which nobody else
+/// may have there.
+fn listeners() -> (TcpListener, [TcpListener; 2]) {
+    let free = |_| {
+        let service = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = service.local_addr().unwrap().port();
+        match [FETCH, PUSH].map(|name| TcpListener::bind((stand_in(name), port))) {
+            [Ok(fetch), Ok(push)] => Some((service, [fetch, push])),
+            _ => None,
+        }
+    };
+    (0..100).find_map(free).unwrap()
+}
+
+/// Hands over what connects there.
+fn divert(broker: &Arc<Broker>, grant: &str, listener: TcpListener) {
     let (broker, name) = (Arc::downgrade(broker), format!("{grant}-intercept"));
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
@@ -273,6 +287,7 @@ fn divert(broker: &Arc<Broker>, grant: &str, address: SocketAddr) {
 /// The service, with TLS of an authority of its own: where it is, and the authority.
 fn serve(
     runtime: &tokio::runtime::Runtime,
+    listener: TcpListener,
     service: &Arc<GitService>,
     asked: &Asked,
 ) -> (SocketAddr, Vec<u8>) {
@@ -290,7 +305,6 @@ fn serve(
         .with_no_client_auth()
         .with_single_cert(vec![leaf.der().clone()], key)
         .unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     listener.set_nonblocking(true).unwrap();
     let acceptor = TlsAcceptor::from(Arc::new(config));

@@ -23,7 +23,8 @@ fn login_error(result: Result<Arc<Credential>, CredentialError>) -> LoginError {
 #[test]
 fn a_login_that_ends_is_renewed_before_it_is_used_and_written_back() {
     let home = Home::new();
-    let (old, now) = (claude(seconds() + 30), seconds());
+    let now = seconds();
+    let old = claude(now + 30);
     let path = home.put(".claude/.credentials.json", &old);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("a mode");
     home.endpoint.answer(|_| (200, FRESH.to_owned()));

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
-use std::time::Instant;
 
 use h5i_confine::{self as confine, EventSink, KnownHolders, SinkClosed};
 use h5i_export::{ByteText, Event, Lane, Outcome};
 use h5i_policy::Violation;
 
 use super::Recorder;
+use super::looking::Tick;
 use crate::net_record::refused_place;
 
 impl EventSink for Recorder {
@@ -73,7 +73,7 @@ impl h5i_net::EventSink for Recorder {
             | h5i_net::Event::RefusedAddress { socket: Some(inode), .. }
             | h5i_net::Event::RefusedName { socket: Some(inode), .. } => {
                 let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
-                looking.within(Instant::now, || self.holder_of(*inode)).flatten()
+                looking.within(Tick::now, || self.holder_of(*inode)).flatten()
             }
             _ => None,
         };

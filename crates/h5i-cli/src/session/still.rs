@@ -82,30 +82,39 @@ pub(super) fn serve(
     if pauses {
         session.freeze();
     }
-    let served = hear(stream, roster);
+    let heard = hear(stream, roster);
     if pauses && reactions.goes_on() {
         session.thaw();
     }
-    served
+    // Whoever looks at the box after the answer finds that it goes on.
+    match heard? {
+        Some(reply) => send(stream, &reply, &[]),
+        None => Ok(()),
+    }
 }
 
-fn hear(stream: &UnixStream, roster: &Arc<Roster>) -> io::Result<()> {
+/// What is to be answered, where something was to be put on record.
+fn hear(stream: &UnixStream, roster: &Arc<Roster>) -> io::Result<Option<Reply>> {
     roster.counts_network();
     roster.recorder.takes_all_in();
     send(stream, &Reply::Done { processes: 0 }, &[])?;
     match receive::<Request>(stream)? {
-        Some((Request::Record { event }, _)) => write(stream, roster, event),
-        _ => Ok(()),
+        Some((Request::Record { event }, _)) => written(roster, event).map(Some),
+        _ => Ok(None),
     }
 }
 
 /// Puts an event of another process of the same person on record.
 pub(super) fn write(stream: &UnixStream, roster: &Arc<Roster>, event: Event) -> io::Result<()> {
+    send(stream, &written(roster, event)?, &[])
+}
+
+fn written(roster: &Arc<Roster>, event: Event) -> io::Result<Reply> {
     if !matches!(event, Event::Export { .. } | Event::Apply { .. }) {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    match roster.recorder.host(event).and_then(|()| roster.recorder.sync()) {
-        Ok(()) => send(stream, &Reply::Done { processes: 0 }, &[]),
-        Err(failure) => send(stream, &Reply::Refused(failure), &[]),
-    }
+    Ok(match roster.recorder.host(event).and_then(|()| roster.recorder.sync()) {
+        Ok(()) => Reply::Done { processes: 0 },
+        Err(failure) => Reply::Refused(failure),
+    })
 }

@@ -231,10 +231,15 @@ mod tests {
         let writer = fs::File::create(dir.path().join("c")).unwrap();
         let whole = note("three");
         std::io::Write::write_all(&mut &writer, &whole[..4]).unwrap();
+        // Just written, however long this takes.
+        let soon = SystemTime::now() + Duration::from_secs(3600);
+        writer.set_modified(soon).unwrap();
         assert_eq!(spool.take_in(), []);
         std::io::Write::write_all(&mut &writer, &whole[4..]).unwrap();
         assert_eq!(notes(spool.take_in()), [b"three"]);
         fs::write(dir.path().join("d"), &whole[..4]).unwrap();
+        let unfinished = fs::File::options().write(true).open(dir.path().join("d")).unwrap();
+        unfinished.set_modified(soon).unwrap();
         assert_eq!(spool.take_in(), []);
         assert_eq!(spool.sweep(), [Found::Refused(SpoolFault::Malformed, 1)]);
         let (_dir, mut spool) = ground();

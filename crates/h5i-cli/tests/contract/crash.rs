@@ -7,8 +7,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::shapes::CollectedRemains;
 use crate::stand::{PATH, Stand};
@@ -100,8 +101,89 @@ fn killed_while_objects_are_packed(stand: &Stand) {
     drop(fs::File::options().write(true).open(stand.path().join("hold")).unwrap());
     rustix::fs::flock(&owner, rustix::fs::FlockOperation::LockExclusive).unwrap();
     drop(owner);
+    // A program that another test starts at this moment has the file as well until it is itself.
+    let patience = Instant::now() + Duration::from_secs(20);
+    while packing.try_exists().unwrap() {
+        assert!(Instant::now() < patience, "it is not collected");
+        stand.ok(&["box", "gc"]);
+    }
     collect_and_go_on(stand, 0);
-    assert!(!packing.try_exists().unwrap());
+}
+
+/// A box in the middle of being made: its hidden directory, and how many directories there are that
+/// nobody will finish. It looks at a tree that changes under its eyes.
+fn half_made(stand: &Stand) -> Option<(String, usize)> {
+    let state = stand.state().join("h5i");
+    let scopes = fs::read_dir(state.join("repos")).ok()?.flatten();
+    let boxes = scopes.filter_map(|scope| fs::read_dir(scope.path().join("boxes")).ok());
+    let hidden = |path: &PathBuf| path.file_name().unwrap().as_bytes().starts_with(b".a.");
+    let hidden = boxes.flatten().flatten().map(|entry| entry.path()).find(hidden)?;
+    let name = hidden.file_name()?.to_str()?.to_owned();
+    if has_entries(&hidden.join("box/work/many")) {
+        return Some((name, 1));
+    }
+    let trees = fs::read_dir(state.join("trees")).ok()?.flatten().map(|tree| tree.path());
+    let begun = |tree: &PathBuf| has_entries(&tree.join("files/many"));
+    // The box's and the tree's. One that is whole has its name.
+    let half = |tree: &PathBuf| tree.file_name().unwrap().as_bytes().starts_with(b".");
+    trees.filter(half).any(|tree| begun(&tree)).then_some((name, 2))
+}
+
+/// A command that was stopped; it does not stay so, whatever becomes of the test.
+struct Stopped(Child);
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+impl Stopped {
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.0)
+    }
+
+    /// Lets it end by a signal, and sees that it did.
+    fn ends_by(mut self, signal: Signal) {
+        kill_process(self.pid(), signal).unwrap();
+        self.goes_on();
+        assert_eq!(self.0.wait().unwrap().signal(), Some(signal.as_raw()), "it ended by itself");
+    }
+
+    fn goes_on(&self) {
+        kill_process(self.pid(), Signal::CONT).unwrap();
+    }
+}
+
+/// Starts a command and stops it while something is seen. No event tells of such things without a
+/// race; so it is looked for, and once more when the command stands still. One that was quicker goes
+/// on to its end, what it did is undone, and it begins anew.
+fn caught<T>(
+    words: &[&str],
+    stand: &Stand,
+    look: impl Fn(&Stand) -> Option<T>,
+    undo: impl Fn(),
+) -> (Stopped, T) {
+    for _ in 0..20 {
+        let mut command = stand.with(words);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = Stopped(child);
+        while child.0.try_wait().unwrap().is_none() && look(stand).is_none() {}
+        if child.0.try_wait().unwrap().is_none() {
+            kill_process(child.pid(), Signal::STOP).unwrap();
+            // Every thread of it stands still when this is told, or it has ended.
+            let what = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            waitid(WaitId::Pid(child.pid()), what).unwrap();
+            if let Some(seen) = look(stand) {
+                return (child, seen);
+            }
+            child.goes_on();
+        }
+        assert!(child.0.wait().unwrap().success());
+        undo();
+    }
+    panic!("it was faster than the eye");
 }
 
 fn killed_while_the_tree_is_written(stand: &Stand) {
@@ -110,24 +192,12 @@ fn killed_while_the_tree_is_written(stand: &Stand) {
     }
     stand.ground.commit("many");
     let before = (seen(stand), stand.traces());
-    let mut child = stand.with(&["box", "create", "a"]);
-    let mut child = child.stderr(Stdio::null()).spawn().unwrap();
-    // No event tells that a directory has its first entry without a race; so it is looked for.
-    let (draft, remains) = loop {
-        assert!(child.try_wait().unwrap().is_none(), "it was faster than the eye");
-        let hidden = stand.box_directories().into_iter().find(|name| name.starts_with(".a."));
-        let Some(hidden) = hidden else { continue };
-        if has_entries(&stand.box_dir(&hidden).join("box/work/many")) {
-            break (hidden, 1);
-        }
-        let Ok(trees) = fs::read_dir(stand.state().join("h5i/trees")) else { continue };
-        if trees.map(|tree| tree.unwrap().path().join("files/many")).any(|many| has_entries(&many))
-        {
-            // The box's and the tree's.
-            break (hidden, 2);
-        }
-    };
-    kill(child);
+    let (child, (draft, remains)) = caught(&["box", "create", "a"], stand, half_made, || {
+        stand.ok(&["box", "rm", "--force", "a"]);
+        // With the tree that is kept there would be nothing to write.
+        fs::remove_dir_all(stand.state()).unwrap();
+    });
+    child.ends_by(Signal::KILL);
     assert_eq!(stand.box_directories(), [draft]);
     let after = stand.traces();
     assert_eq!(seen(stand), before.0);
@@ -186,19 +256,15 @@ fn killed_one_shot_leaves_a_box_that_can_be_removed(stand: &Stand) {
 fn a_signal_reaches_the_program_and_its_end_is_told(stand: &Stand) {
     stand.ok(&["box", "create", "a"]);
     for (signal, script, code) in [
-        (
-            rustix::process::Signal::TERM,
-            "trap 'exit 7' TERM; echo here; while :; do sleep 1000 & wait; done",
-            7,
-        ),
-        (rustix::process::Signal::INT, "echo here; exec sleep 1000", 130),
+        (Signal::TERM, "trap 'exit 7' TERM; echo here; while :; do sleep 1000 & wait; done", 7),
+        (Signal::INT, "echo here; exec sleep 1000", 130),
     ] {
         let mut child = stand.command();
         child.args(["box", "run", "a", "--", "sh", "-c", script]).stdout(Stdio::piped());
         let mut child = child.spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         stdout.read_line(&mut String::new()).unwrap();
-        rustix::process::kill_process(rustix::process::Pid::from_child(&child), signal).unwrap();
+        kill_process(Pid::from_child(&child), signal).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(code), "{signal:?}");
     }
 }
@@ -211,35 +277,21 @@ fn quarantines(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// An export of the new box `a` that stands still while its quarantine is there, and that directory.
-fn standing_export(stand: &Stand) -> (Child, PathBuf) {
+fn standing_export(stand: &Stand) -> (Stopped, PathBuf) {
     stand.ok(&["box", "create", "a"]);
     // More than is kept in memory.
     stand.sh("a", "for i in 1 2 3 4 5 6; do head -c 4000000 /dev/urandom > big$i; done");
-    let host = stand.box_dir("a").join("host");
-    let mut child = stand.with(&["box", "export", "a"]);
-    let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    // No event tells of the directory without a race; so it is looked for.
-    let made = loop {
-        assert!(child.try_wait().unwrap().is_none(), "it was faster than the eye");
-        if let Some(made) = quarantines(&host).into_iter().next().filter(|made| has_entries(made)) {
-            break made;
-        }
+    let made = |stand: &Stand| {
+        let all = quarantines(&stand.box_dir("a").join("host"));
+        all.into_iter().next().filter(|made| has_entries(made))
     };
-    signal(&child, Signal::STOP);
-    assert!(made.is_dir(), "it was faster than the hand");
-    (child, made)
-}
-
-fn signal(child: &Child, signal: Signal) {
-    rustix::process::kill_process(rustix::process::Pid::from_child(child), signal).unwrap();
+    caught(&["box", "export", "a", "--force"], stand, made, || {})
 }
 
 /// The quarantine of an export that was ended by that signal.
 fn cut_off_export(stand: &Stand, by: Signal) -> PathBuf {
-    let (mut child, left) = standing_export(stand);
-    signal(&child, by);
-    signal(&child, Signal::CONT);
-    assert_eq!(child.wait().unwrap().signal(), Some(by.as_raw()), "it had ended by itself");
+    let (child, left) = standing_export(stand);
+    child.ends_by(by);
     assert!(left.is_dir());
     left
 }
@@ -279,7 +331,7 @@ fn a_living_export_keeps_what_it_uses(stand: &Stand) {
     // Looking at the box beside it is no reason either.
     stand.ok(&["box", "status", "a"]);
     assert!(used.is_dir());
-    signal(&child, Signal::CONT);
-    assert!(child.wait().unwrap().success());
+    child.goes_on();
+    assert!(child.0.wait().unwrap().success());
     assert!(!used.try_exists().unwrap());
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::stand::Stand;
-use crate::support::{git, picture, raw_name};
+use crate::support::{NO_UPKEEP, git, picture, raw_name};
 
 on_both_back_ends!(
     Stand:
@@ -36,7 +36,8 @@ fn same_as_at_home(stand: &Stand, name: &str, script: &str) -> String {
          GIT_PAGER=cat LC_ALL=C\n set -e\n exec 2>&1\n{script}"
     );
     let mut there = stand.program("sh");
-    there.current_dir(&home).env("GIT_CONFIG_NOSYSTEM", "1").args(["-c", &dated]);
+    there.current_dir(&home).env("GIT_CONFIG_NOSYSTEM", "1").envs(NO_UPKEEP);
+    there.args(["-c", &dated]);
     let there = there.output().unwrap();
     let printed = String::from_utf8(there.stdout).unwrap();
     assert!(there.status.success(), "at home: {printed}");

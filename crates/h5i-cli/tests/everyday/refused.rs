@@ -13,7 +13,7 @@ fn programs_that_would_gain_privileges_say_why_they_do_not() {
             continue;
         }
         let script =
-            format!("timeout 10 {path} </dev/null >/tmp/out 2>&1; echo $?; cat /tmp/out | wc -c");
+            format!("timeout 60 {path} </dev/null >/tmp/out 2>&1; echo $?; cat /tmp/out | wc -c");
         let told = stand.sh("a", &script);
         let (code, words) = told.split_once('\n').unwrap();
         match program {
@@ -43,7 +43,7 @@ fn a_sandbox_in_the_box_fails_at_once_and_is_on_record() {
         if !have("a_sandbox_in_the_box_fails_at_once_and_is_on_record", Need::Program(program)) {
             continue;
         }
-        let told = stand.sh("a", &format!("timeout 10 {script} 2>/tmp/e; echo $?; head -1 /tmp/e"));
+        let told = stand.sh("a", &format!("timeout 60 {script} 2>/tmp/e; echo $?; head -1 /tmp/e"));
         let (code, words) = told.split_once('\n').unwrap();
         assert!(code == "1" && words.to_lowercase().contains("permi"), "{told}");
         assert!(stand.ok(&["box", "log", "a", "--denied"]).text().contains(call));
@@ -55,7 +55,7 @@ fn a_sandbox_in_the_box_fails_at_once_and_is_on_record() {
 #[test]
 fn names_and_addresses_beyond_the_box_fail_at_once() {
     let stand = with_box();
-    let script = "timeout 10 getent hosts example.com; echo $?; \
-                  timeout 10 bash -c 'echo > /dev/tcp/192.0.2.1/80' 2>/dev/null; echo $?";
+    let script = "timeout 60 getent hosts example.com; echo $?; \
+                  timeout 60 bash -c 'echo > /dev/tcp/192.0.2.1/80' 2>/dev/null; echo $?";
     assert_eq!(stand.sh("a", script), "2\n1");
 }

@@ -125,7 +125,7 @@ fn what_is_open_when_the_approval_ends_is_cut() {
     let with = With::deploying("reverse");
     exported(&with, "out", "echo new > new");
     // Long enough for a slow machine to begin the stream.
-    let id = approved(&with, "out", "10s");
+    let id = approved(&with, "out", "20s");
     with.ok(&made("b", "out", &id));
     let stream = "curl -sN -H \"authorization: Bearer $API_TOKEN\" $API_URL/stream; echo ended $?";
     // It ends by the approval's end alone: the service says nothing, and waits.

@@ -11,7 +11,7 @@ use crate::stand::Stand;
 const PORT: u16 = 3000;
 
 /// A dev server in a box: on every address that the box has, until its input ends.
-const SERVE: &str = r#"alarm 60; $| = 1;
+const SERVE: &str = r#"alarm 120; $| = 1;
     my $l = IO::Socket::INET->new(Listen => 9, LocalAddr => "0.0.0.0:3000", ReuseAddr => 1) or die;
     print "up\n";
     while (my $c = $l->accept) { print $c "dev"; close $c }"#;

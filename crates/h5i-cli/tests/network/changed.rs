@@ -31,7 +31,7 @@ fn a_rule_that_is_taken_back_closes_its_open_flow_and_one_that_is_given_opens() 
     let stand = started(&["--allow", &rule]);
     assert_eq!(stand.sh("a", &reach), "word");
     let hold = format!(
-        r#"alarm 20; $| = 1; my $s = IO::Socket::INET->new(PeerAddr => "host:{}") or die; print "here\n";
+        r#"alarm 120; $| = 1; my $s = IO::Socket::INET->new(PeerAddr => "host:{}") or die; print "here\n";
            print sysread($s, my $b, 1) ? "bytes" : "closed""#,
         server.port()
     );

@@ -17,7 +17,7 @@ fn of_several_runs_at_once_each_has_its_own_flows_with_their_programs() {
     stand.ok(&["box", "start", "a"]);
     // The first run holds its flow until its input ends.
     let hold = format!(
-        r#"alarm 60; $| = 1; my $s = IO::Socket::INET->new(PeerAddr => "host:{}") or die;
+        r#"alarm 120; $| = 1; my $s = IO::Socket::INET->new(PeerAddr => "host:{}") or die;
            print "here\n"; <STDIN>; print $s "word"; $s->shutdown(1); print <$s>"#,
         server.port()
     );

@@ -48,7 +48,7 @@ fn a_thousand_short_connections_are_carried_and_on_record_and_leave_nothing() {
         assert!(flow.program.as_deref().is_some_and(|one| one.ends_with("/perl")), "{flow:?}");
     }
     let after = settled(holder.id(), before[0]);
-    assert_eq!(after[0], before[0]);
+    assert!(after[0] <= before[0], "{before:?} {after:?}");
     drop(holder.stdin.take());
     assert!(holder.wait().unwrap().success());
     let log = stand.ok(&["box", "log", "a", "--lane", "net", "--json"]);

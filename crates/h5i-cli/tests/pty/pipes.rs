@@ -15,7 +15,8 @@ fn bash(stand: &Stand, script: &str) -> Said {
 fn a_hundred_megabytes_pass_whole_in_both_directions() {
     let stand = with_box();
     let script = "yes 'a line of text that is repeated' | head -c 104857600 | tee >(sha256sum >../sum) \
-                  | \"$H5I\" box run a -- cat | sha256sum; wait; cat ../sum";
+                  | \"$H5I\" box run a -- cat | sha256sum; \
+                  until [ -s ../sum ]; do sleep 0.01; done; cat ../sum";
     let said = bash(&stand, script);
     let sums: Vec<&str> = said.text().lines().collect();
     assert_eq!((said.code, sums.len()), (0, 2), "{said:?}");

@@ -1,6 +1,6 @@
 //! The process that holds a session dies, stands still, or is told to end it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use h5i_testkit::Moment;
 use rustix::process::Signal;
@@ -19,7 +19,7 @@ fn when_the_holder_is_killed_everything_ends_and_the_next_command_works() {
     assert_eq!(holder.end().code, 137);
     // What it started holds its output: the end of that is theirs.
     let second = second.end();
-    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     assert_eq!(second.code, 125);
     // It may have been told of its start or not.
     let told = ["cut off", "the session has ended"].iter().any(|words| second.err.contains(words));
@@ -50,7 +50,7 @@ fn a_holder_that_is_killed_at_any_moment_leaves_a_box_that_goes_on() {
         assert_eq!((holder.end().code, joins.end().code), (137, 137));
         let begun = Moment::now();
         assert_eq!(stand.sh("a", "echo next"), "next");
-        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     }
 }
 
@@ -63,7 +63,7 @@ fn a_holder_that_stands_still_makes_the_box_busy() {
     let said = stand.h5i(&["box", "run", "a", "--json", "--", "true"]);
     let failure = said.failure();
     assert_eq!((said.code, failure.kind.as_str()), (125, "busy"));
-    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     assert!(failure.message.contains("does not answer"), "{failure:?}");
     assert_eq!(failure.details["pid"], holder.pid());
     // What only looks says what it can.
@@ -83,11 +83,13 @@ fn an_interrupt_while_it_waits_for_others_ends_the_session() {
     let pid = rustix::process::Pid::from_raw(i32::try_from(first.pid()).unwrap()).unwrap();
     let ends = std::thread::spawn(move || first.end());
     let over = |r: &serde_json::Value| r["kind"] == "run-end" && r["run"] == 1;
+    let patience = Instant::now() + Duration::from_secs(60);
     while !records(&stand).iter().any(over) {
-        std::thread::yield_now();
+        assert!(Instant::now() < patience, "{:?}", records(&stand));
     }
     // Until it waits, the signal is for the command, which has ended.
     while !ends.is_finished() {
+        assert!(Instant::now() < patience, "it waits on");
         rustix::process::kill_process(pid, Signal::INT).ok();
         std::thread::yield_now();
     }

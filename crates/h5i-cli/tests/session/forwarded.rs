@@ -3,6 +3,8 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 
+use std::time::{Duration, Instant};
+
 use rustix::process::Signal;
 
 use crate::going::{Going, Started, records, with_box};
@@ -57,6 +59,14 @@ fn a_port_of_the_box_answers_on_the_host_as_long_as_the_command_runs() {
     going.signal(Signal::INT);
     assert_eq!(going.end().code, 130);
     assert!(TcpStream::connect(&at).is_err(), "the port outlives the command");
+    // The holder hears of the end by itself, and would not any more once it is told to end.
+    let closed = |r: &serde_json::Value| {
+        r["text"].as_str().is_some_and(|text| text.ends_with("to port 8080, 31 connections"))
+    };
+    let patience = Instant::now() + Duration::from_secs(20);
+    while !records(&stand).iter().any(closed) {
+        assert!(Instant::now() < patience, "{:?}", records(&stand));
+    }
     stand.ok(&["box", "stop", "a"]);
     assert_eq!(server.end().code, 143);
     let log = records(&stand);

@@ -1,11 +1,13 @@
 //! A command of h5i that goes on while a test does something else.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::stand::Stand;
+
+const WAITS: &[&str] = &["box", "run", "a", "--", "sh", "-c", "echo here; cat; exit 7"];
 
 /// A command of h5i that goes on, with its input and output held.
 pub(crate) struct Going {
@@ -26,7 +28,10 @@ pub(crate) struct Gone {
 
 impl Going {
     pub(crate) fn h5i(stand: &Stand, words: &[&str]) -> Self {
-        let mut command = stand.with(words);
+        Self::of(stand.with(words))
+    }
+
+    fn of(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (stdin, stdout) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
@@ -40,7 +45,18 @@ impl Going {
 
     /// A program in box `a` that lives until its input is closed; it is there when this returns.
     pub(crate) fn waiting(stand: &Stand) -> Self {
-        let mut going = Self::sh(stand, "echo here; cat; exit 7");
+        Self::waits(stand.with(WAITS))
+    }
+
+    /// As [`Going::waiting`], with a variable in the environment of h5i.
+    pub(crate) fn waiting_with(stand: &Stand, (name, value): (&str, &str)) -> Self {
+        let mut command = stand.with(WAITS);
+        command.env(name, value);
+        Self::waits(command)
+    }
+
+    fn waits(command: Command) -> Self {
+        let mut going = Self::of(command);
         assert_eq!(going.line(), "here");
         going
     }

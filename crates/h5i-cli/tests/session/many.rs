@@ -26,20 +26,20 @@ fn at_once(stand: &Stand, count: usize, name: impl Fn(usize) -> String + Sync) {
 }
 
 #[test]
-fn twenty_runs_in_one_session_keep_their_codes_and_outputs() {
+fn eight_runs_in_one_session_keep_their_codes_and_outputs() {
     let stand = with_box();
     let holder = Going::waiting(&stand);
-    at_once(&stand, 20, |_| "a".to_owned());
+    at_once(&stand, 8, |_| "a".to_owned());
     assert_eq!(holder.end().code, 7);
     let ends = records(&stand).iter().filter(|r| r["kind"] == "run-end").count();
-    assert_eq!(ends, 21);
+    assert_eq!(ends, 9);
 }
 
 #[test]
 fn whoever_comes_first_to_an_idle_box_the_others_join() {
     let stand = with_box();
-    for _ in 0..5 {
-        at_once(&stand, 8, |_| "a".to_owned());
+    for _ in 0..10 {
+        at_once(&stand, 4, |_| "a".to_owned());
     }
     let log = records(&stand);
     let mut numbers: Vec<u64> =
@@ -60,7 +60,8 @@ fn twenty_boxes_at_once() {
 #[test]
 fn a_hundred_runs_leave_nothing_in_the_process_that_holds_the_session() {
     let stand = with_box();
-    let holder = Going::waiting(&stand);
+    // An arena for each thread that allocates beside another would look like something left.
+    let holder = Going::waiting_with(&stand, ("MALLOC_ARENA_MAX", "1"));
     let run = || stand.ok(&["box", "run", "a", "--", "true"]);
     for _ in 0..20 {
         run();
@@ -77,16 +78,26 @@ fn a_hundred_runs_leave_nothing_in_the_process_that_holds_the_session() {
 #[test]
 fn a_session_that_lasts_gives_back_the_code_of_its_beginning() {
     let stand = with_box();
-    let mut holder = Going::waiting(&stand);
-    let resident = || {
+    let resident = |holder: &Going| {
         let status = std::fs::read_to_string(format!("/proc/{}/status", holder.pid())).unwrap();
         let files = status.lines().find_map(|line| line.strip_prefix("RssFile:")).unwrap();
         files.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
     };
-    let before = resident();
-    let patience = Instant::now() + Duration::from_secs(20);
-    while resident() > before / 3 * 2 {
-        assert!(Instant::now() < patience, "{before} kB at first, {} kB now", resident());
+    // After a second it may have begun: only one that was seen before that tells of a beginning.
+    let early = |_| -> Option<(Going, u64)> {
+        let begun = Instant::now();
+        let holder = Going::waiting(&stand);
+        let before = resident(&holder);
+        if begun.elapsed() < Duration::from_millis(800) {
+            return Some((holder, before));
+        }
+        holder.end();
+        None
+    };
+    let (mut holder, before) = (0..50).find_map(early).unwrap();
+    let patience = Instant::now() + Duration::from_secs(40);
+    while resident(&holder) > before / 3 * 2 {
+        assert!(Instant::now() < patience, "{before} kB at first, {} kB now", resident(&holder));
     }
     // It goes on, for its own run and for others.
     assert_eq!(stand.sh("a", "echo joined"), "joined");

@@ -101,6 +101,16 @@ pub(crate) fn git(dir: &Path, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
 }
 
+/// Keeps git from starting upkeep that goes on when the command has ended: it writes to the
+/// repository while a test looks at it.
+pub(crate) const NO_UPKEEP: [(&str, &str); 5] = [
+    ("GIT_CONFIG_COUNT", "2"),
+    ("GIT_CONFIG_KEY_0", "maintenance.auto"),
+    ("GIT_CONFIG_VALUE_0", "false"),
+    ("GIT_CONFIG_KEY_1", "gc.auto"),
+    ("GIT_CONFIG_VALUE_1", "0"),
+];
+
 /// Runs `git` in a directory with nothing of the caller's environment.
 #[expect(clippy::disallowed_methods, reason = "tests drive the real git")]
 pub(crate) fn try_git(dir: &Path, args: &[&str]) -> Output {
@@ -112,6 +122,7 @@ pub(crate) fn try_git(dir: &Path, args: &[&str]) -> Output {
         .env("HOME", "/nonexistent")
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .envs(NO_UPKEEP)
         .env("GIT_AUTHOR_NAME", "Ann Author")
         .env("GIT_AUTHOR_EMAIL", "ann@example.com")
         .env("GIT_COMMITTER_NAME", "Ann Author")
