@@ -47,7 +47,13 @@ pub(super) fn listen(host_dir: &Path) -> io::Result<(UnixListener, Before)> {
     Ok((listener, before))
 }
 
-/// Reaches the holder; each step waits no longer than `patience`.
+/// How long an answer is waited for: a machine may do much else, and a holder that is dead is known at
+/// once.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// The same where the holder is stopped, and nobody lets it go on.
+const OF_STOPPED: Duration = Duration::from_secs(2);
+
+/// Reaches the holder; each step waits no longer than `patience`, and less for one that is stopped.
 ///
 /// # Errors
 /// `ConnectionRefused` or `NotFound` when nobody listens, `WouldBlock` when nobody answers.
@@ -58,7 +64,17 @@ pub(super) fn reach(host_dir: &Path, patience: Duration) -> io::Result<UnixStrea
     set_socket_timeout(&socket, Timeout::Send, Some(patience))?;
     set_socket_timeout(&socket, Timeout::Recv, Some(patience))?;
     connect(&socket, &SocketAddrUnix::new(&path)?)?;
-    Ok(socket.into())
+    let stream = UnixStream::from(socket);
+    if peer(&stream).is_some_and(is_stopped) {
+        set_socket_timeout(&stream, Timeout::Recv, Some(patience.min(OF_STOPPED)))?;
+    }
+    Ok(stream)
+}
+
+/// Whether a signal has stopped a process; see proc_pid_status(5).
+fn is_stopped(pid: Pid) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()));
+    status.is_ok_and(|status| status.lines().any(|line| line.starts_with("State:\tT")))
 }
 
 /// From here on an answer is waited for as long as it takes.

@@ -17,7 +17,7 @@ use h5i_export::Event;
 use h5i_policy::Bytes;
 use rustix::process::Pid;
 
-use super::control_socket::{be_patient, peer, reach};
+use super::control_socket::{PATIENCE, be_patient, peer, reach};
 use super::frame::{receive, send};
 use super::message::{Connected, End, Reply, Request, Terminal, Wanted};
 use super::say_aside;
@@ -59,10 +59,9 @@ pub(super) enum NoPlace {
 }
 
 impl Joined {
-    /// Asks the holder of a box's session for a place, and waits no longer than `patience` for the
-    /// answer.
-    pub(super) fn enter(host_dir: &Path, patience: Duration) -> Result<Self, NoPlace> {
-        let stream = reach(host_dir, patience).map_err(|error| match error.kind() {
+    /// Asks the holder of a box's session for a place.
+    pub(super) fn enter(host_dir: &Path) -> Result<Self, NoPlace> {
+        let stream = reach(host_dir, PATIENCE).map_err(|error| match error.kind() {
             io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => NoPlace::NoSession,
             io::ErrorKind::WouldBlock => NoPlace::Silent(None),
             _ => NoPlace::Io(error),

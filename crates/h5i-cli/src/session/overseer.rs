@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::control_socket::{be_patient, peer, reach};
+use super::control_socket::{PATIENCE, be_patient, peer, reach};
 use super::frame::{receive, send};
 use super::message::{Live, Reply, Request};
 use super::seat::{silent, unheard};
@@ -15,8 +15,6 @@ use crate::box_network::Wish;
 use crate::failure::{Failure, Kind};
 use crate::store::{BoxLock, LockError, StoredBox};
 
-/// How long an answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// How long a session that was told to end may take.
 const END: Duration = Duration::from_secs(10);
 

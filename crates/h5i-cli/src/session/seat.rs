@@ -11,7 +11,7 @@ use crate::store::{BoxLock, LockError, StoredBox};
 
 /// How long a box that is neither free nor open is waited for: its holder begins or ends a session,
 /// exports, or was stopped.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How soon it is looked at again, and how late. Nothing tells of all that is waited for: the kernel
 /// has no event for a lock that is free.
 const SOON: Duration = Duration::from_millis(1);
@@ -30,7 +30,7 @@ impl Seat {
     /// Takes a place in a box.
     ///
     /// # Errors
-    /// `busy` when the box is neither free nor open for two seconds.
+    /// `busy` when the box is neither free nor open for five seconds, or its holder does not answer.
     pub(crate) fn take(stored: &StoredBox) -> Result<Self, Failure> {
         let begun = Instant::now();
         let mut pause = SOON;
@@ -40,11 +40,10 @@ impl Seat {
                 Err(LockError::Busy) => {}
                 Err(error) => return Err(error.into()),
             }
-            let left = PATIENCE.saturating_sub(begun.elapsed());
-            if left.is_zero() {
+            if begun.elapsed() >= PATIENCE {
                 return Err(LockError::Busy.into());
             }
-            match Joined::enter(&stored.host_dir(), left.max(SOON)) {
+            match Joined::enter(&stored.host_dir()) {
                 Ok(joined) => return Ok(Self::Joined(Arc::new(joined))),
                 Err(NoPlace::NoSession) => {}
                 Err(NoPlace::Silent(holder)) => return Err(silent(stored, holder)),

@@ -30,7 +30,7 @@ const READY: &str = "ready";
 /// What it complains of goes there, in the box's host directory.
 const LOG: &str = "session.log";
 /// How long a box that is neither free nor open is waited for.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) fn start(caller: &Caller, args: &SessionArgs) -> Result<Answer, Failure> {
     let stored = find(caller, &args.name)?;

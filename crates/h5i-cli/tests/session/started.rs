@@ -130,7 +130,7 @@ fn whoever_starts_at_once_starts_one_session() {
             let said = stand.ok(&["box", "start", "a", "--json"]);
             usize::from(said.json()["data"]["started"] == true)
         };
-        let all: Vec<_> = (0..3).map(|_| scope.spawn(start)).collect();
+        let all: Vec<_> = (0..6).map(|_| scope.spawn(start)).collect();
         all.into_iter().map(|one| one.join().unwrap()).sum()
     });
     assert_eq!(started, 1);
