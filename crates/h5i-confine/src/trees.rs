@@ -13,8 +13,10 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use crate::processes::children;
 use crate::session::State;
 
-/// What one process that is killed takes more, at most: all of them end on the same few processors.
+/// What each process that is there at first may take more: all of them end on the same few processors.
 const EACH: Duration = Duration::from_millis(2);
+/// The most that is granted so, whatever a box has started.
+const CROWD: Duration = Duration::from_secs(4);
 /// Processes that are waited for at once.
 const TOGETHER: usize = 256;
 
@@ -96,14 +98,14 @@ fn hold(member: Member) -> Option<OwnedFd> {
 }
 
 /// Kills what `chosen` says of a box, until nothing of it is left; `false` when something still was
-/// at the end of `patience`, and of what each process takes a busy kernel.
+/// at the end of `patience`, and of what so many processes take a busy kernel. What is started
+/// meanwhile gives itself no more time.
 ///
 /// All is stopped first: what starts others while it is killed would have the numbers of the dead for
 /// new ones, as fast as they are given back.
 pub(crate) fn kill(roots: &Roots, chosen: impl Fn(&Member) -> bool, patience: Duration) -> bool {
-    let began = Instant::now();
-    let mut end = began + patience;
-    let mut all = 0;
+    let crowd = roots.members().iter().filter(|member| chosen(member)).count();
+    let end = Instant::now() + patience + crowd_time(crowd);
     loop {
         stop_all(roots, &chosen, end);
         let mut held: Vec<OwnedFd> = Vec::new();
@@ -114,8 +116,6 @@ pub(crate) fn kill(roots: &Roots, chosen: impl Fn(&Member) -> bool, patience: Du
                 pidfd_send_signal(&fd, Signal::KILL).ok();
                 held.push(fd);
                 met = true;
-                all += 1;
-                end = began + patience + EACH * all;
             }
             if held.len() == TOGETHER {
                 wait_for(&std::mem::take(&mut held), end);
@@ -131,6 +131,10 @@ pub(crate) fn kill(roots: &Roots, chosen: impl Fn(&Member) -> bool, patience: Du
             return !roots.members().iter().any(left);
         }
     }
+}
+
+fn crowd_time(processes: usize) -> Duration {
+    EACH.saturating_mul(u32::try_from(processes).unwrap_or(u32::MAX)).min(CROWD)
 }
 
 /// Stops what is chosen, until a round finds nobody who was not met before, or the moment has come.
@@ -190,4 +194,16 @@ pub(crate) fn signal_all(roots: &Roots, signal: Signal) -> usize {
         }
     }
     reached.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crowd_has_more_time_and_no_crowd_has_time_without_end() {
+        assert_eq!(crowd_time(5), Duration::from_millis(10));
+        assert_eq!(crowd_time(1024), Duration::from_millis(2048));
+        assert_eq!(crowd_time(usize::MAX), CROWD);
+    }
 }
