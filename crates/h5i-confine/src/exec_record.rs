@@ -30,6 +30,9 @@ use stat::{Image, Stat, Status};
 /// When a process that goes on is looked at after its attempt, from the look before.
 const LOOKS: [Duration; 3] =
     [Duration::from_millis(20), Duration::from_millis(200), Duration::from_secs(2)];
+/// How long ends may wait to be heard of together: hearing each at once would take the processor from
+/// whoever starts the next program.
+const TOGETHER: Duration = Duration::from_millis(10);
 /// Processes that are kept although their end can't be heard.
 const UNWATCHED: usize = 4096;
 /// From this age on a process that ends is asked what it used, which takes the kernel longer to tell
@@ -48,6 +51,8 @@ pub(crate) struct ExecRecord {
     unwatched: usize,
     last: u64,
     looks: VecDeque<Look>,
+    /// When ends are heard of that are about to come.
+    hearing: Option<Instant>,
 }
 
 /// Who makes a call.
@@ -78,6 +83,7 @@ impl ExecRecord {
             unwatched: 0,
             last: 0,
             looks: VecDeque::new(),
+            hearing: None,
         }
     }
 
@@ -112,11 +118,10 @@ impl ExecRecord {
         let first = first.filter(|_| image.is_forked());
         let (path, arguments, cwd) = match first {
             Some((_, _, program)) => program.asked(call),
-            None => (
-                arguments::path(call),
-                arguments::strings(call.thread, call.args[arguments::argv_place(call)]),
-                stat::link(pid, "cwd"),
-            ),
+            None => {
+                let (path, arguments) = arguments::asked(call);
+                (path, arguments, stat::link(pid, "cwd"))
+            }
         };
         let ppid = self.inside_of_parent(caller.parent);
         let fresh = (!caller.known).then(|| self.enter(caller, first));
@@ -178,7 +183,9 @@ impl ExecRecord {
         let code = u8::try_from(call.args[0] & 0xff).unwrap_or(u8::MAX);
         let Some(process) = self.processes.get_mut(&pid) else { return Ok(()) };
         let cpu = stat.filter(|_| old).map(|stat| stat.cpu());
-        process.last = Some(LastWords { code, cpu, peak });
+        let now = Instant::now();
+        process.last = Some(LastWords { code, cpu, peak, at: now });
+        self.hearing = self.hearing.or(Some(now + TOGETHER));
         let settled = stat.and_then(|stat| process.settle(pid, stat.image, self.started));
         sys::proceed(listener, call.id)?;
         if let Some(exec) = settled {
@@ -210,22 +217,26 @@ impl ExecRecord {
         rest.into_iter().try_for_each(|pid| self.ended(pid, sink))
     }
 
-    /// Becomes readable when a process has ended.
+    /// Becomes readable when a process has ended. `None` while ends are left for [`Self::look`].
     pub(crate) fn ends(&self) -> Option<&OwnedFd> {
-        self.ends.descriptor()
+        self.ends.descriptor().filter(|_| self.hearing.is_none())
     }
 
-    /// When a process that goes on is to be looked at.
+    /// When [`Self::look`] has something to do.
     pub(crate) fn next_look(&self) -> Option<Instant> {
-        self.looks.front().map(|look| look.due)
+        self.looks.front().map(|look| look.due).into_iter().chain(self.hearing).min()
     }
 
-    /// Looks at those whose time has come.
+    /// Looks at those whose time has come, and tells of the ends that were left.
     pub(crate) fn look(&mut self, sink: &dyn EventSink) -> Result<(), SinkClosed> {
         let Some(first) = self.next_look() else { return Ok(()) };
         let now = Instant::now();
         if first > now {
             return Ok(());
+        }
+        if self.hearing.is_some_and(|due| due <= now) {
+            self.hearing = None;
+            self.hear_ends(sink)?;
         }
         while let Some(look) = self.looks.front().copied().filter(|look| look.due <= now) {
             self.looks.pop_front();

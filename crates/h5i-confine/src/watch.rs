@@ -89,7 +89,8 @@ fn notice(
     let mut first = None;
     if Notice::of(&call) == Notice::Exec && !notices.execs.knows(call.thread) {
         // A run's first process has said that it is one before it made this call.
-        while waits(&shared.control) && hear_next(shared, notices, budgets) {}
+        let unsaid = || shared.state().runs.values().any(|run| !run.forked);
+        while unsaid() && waits(&shared.control) && hear_next(shared, notices, budgets) {}
     }
     if Notice::of(&call) == Notice::Exec {
         first = shared.state().first_of(call.thread);
@@ -341,7 +342,8 @@ fn tell_stops(shared: &Shared) -> Result<(), SinkClosed> {
 /// Stops runs that are past their deadline, and ends the session of those that would not die.
 fn deadlines(shared: &Shared) -> Result<(), SinkClosed> {
     let now = Instant::now();
-    let heard = waits(&shared.control);
+    let waiting = shared.state().runs.values().any(|run| run.stop_sent.is_some());
+    let heard = waiting && waits(&shared.control);
     let mut stubborn = false;
     let mut stopped = Vec::new();
     for run in shared.state().runs.values_mut() {
@@ -368,11 +370,12 @@ fn deadlines(shared: &Shared) -> Result<(), SinkClosed> {
                 }
             }
             // One that is dead, or that something is to be heard of, is not told as one that won't die.
-            let patience = match run.pidfd.as_ref().is_some_and(waits) || heard {
+            let Some(sent) = run.stop_sent else { continue };
+            let patience = match heard || run.pidfd.as_ref().is_some_and(waits) {
                 true => GRACE_OF_THE_DEAD,
                 false => GRACE,
             };
-            stubborn |= run.stop_sent.is_some_and(|sent| now >= sent + patience);
+            stubborn |= now >= sent + patience;
         }
     }
     for (id, kept) in stopped {

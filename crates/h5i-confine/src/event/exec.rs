@@ -115,7 +115,8 @@ pub struct ProcessEnded {
     pub process: ProcessId,
     /// How.
     pub end: ProcessEnd,
-    /// Time since its first attempt.
+    /// From its first attempt to its end, where that was a call of its own, or to when it was heard
+    /// of; within 0.1 s.
     pub wall: Duration,
     /// Processor time of its own, in steps of the kernel's clock (10 ms), where its end was a call
     /// of its own and it lived 20 ms.

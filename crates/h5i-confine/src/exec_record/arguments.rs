@@ -19,13 +19,48 @@ const FIRST: usize = 128;
 const TOGETHER: usize = 32;
 const PAGE: u64 = 4096;
 
+/// Of a path that is read together with the array of arguments; most are shorter.
+const PATH: usize = 256;
+/// Pointers of the array that are read first.
+const POINTERS: usize = 32 * 8;
+
+/// The path and the arguments of a call.
+pub(super) fn asked(call: &Notification) -> (Seen<Vec<u8>>, Seen<Arguments>) {
+    let array = call.args[argv_place(call)];
+    if argv_place(call) == 1
+        && let Some((path, pointers)) = path_and_pointers(call.thread, call.args[0], array)
+    {
+        let arguments = collect(call.thread, &pointers).map_or_else(|e| unread(&e), Seen::Read);
+        return (Seen::Read(path), arguments);
+    }
+    (path(call), strings(call.thread, array))
+}
+
+/// A path and the pointers of an array, read in one call. `None` where that does not have both
+/// whole.
+fn path_and_pointers(thread: u32, path: u64, array: u64) -> Option<(Vec<u8>, Vec<u64>)> {
+    let parts = [(path, to_page_end(path, PATH)), (array, to_page_end(array, POINTERS))];
+    let mut buffer = [0; PATH + POINTERS];
+    let buffer = &mut buffer[..parts[0].1 + parts[1].1];
+    let got = sys::read_memory(thread, &parts, buffer).ok()?;
+    let (path, array) = buffer[..got].split_at_checked(parts[0].1)?;
+    let mut pointers = Vec::new();
+    for word in array.chunks_exact(8) {
+        match u64::from_ne_bytes(word.try_into().ok()?) {
+            0 => return Some((ended(path)?.to_vec(), pointers)),
+            pointer => pointers.push(pointer),
+        }
+    }
+    None
+}
+
 /// Which argument of a call is the array of the program's.
-pub(super) fn argv_place(call: &Notification) -> usize {
+fn argv_place(call: &Notification) -> usize {
     if libc::c_long::from(call.nr) == libc::SYS_execveat { 2 } else { 1 }
 }
 
 /// The path of a call. That of a descriptor is what the kernel calls it.
-pub(super) fn path(call: &Notification) -> Seen<Vec<u8>> {
+fn path(call: &Notification) -> Seen<Vec<u8>> {
     if libc::c_long::from(call.nr) != libc::SYS_execveat {
         return string(call.thread, call.args[0]);
     }
@@ -63,7 +98,7 @@ pub(super) fn bounded<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> Argument
 }
 
 /// A string of a thread's memory, to at most 4096 bytes.
-pub(super) fn string(thread: u32, address: u64) -> Seen<Vec<u8>> {
+fn string(thread: u32, address: u64) -> Seen<Vec<u8>> {
     match read_string(thread, address, STRING) {
         Ok((text, _)) => Seen::Read(text),
         Err(error) => unread(&error),
@@ -71,7 +106,7 @@ pub(super) fn string(thread: u32, address: u64) -> Seen<Vec<u8>> {
 }
 
 /// An array of strings of a thread's memory, bounded.
-pub(super) fn strings(thread: u32, address: u64) -> Seen<Arguments> {
+fn strings(thread: u32, address: u64) -> Seen<Arguments> {
     // Linux takes no array for an empty one.
     if address == 0 {
         return Seen::Read(Arguments::default());
@@ -89,7 +124,7 @@ fn unread<T>(error: &io::Error) -> Seen<T> {
 /// The pointers of an array up to its null.
 fn pointers(thread: u32, address: u64) -> io::Result<Vec<u64>> {
     let mut found = Vec::new();
-    let mut bytes = 32 * 8;
+    let mut bytes = POINTERS;
     while found.len() < COUNTED {
         let part = read(thread, address + 8 * found.len() as u64, bytes)?;
         for word in part.chunks_exact(8) {
@@ -223,6 +258,44 @@ mod tests {
         assert_eq!((many.argv.len(), many.cut), (4096, 904));
         let Seen::Read(empty) = own(&vec![&b""[..]; 16_000]) else { panic!("not read") };
         assert_eq!((empty.argv.len(), empty.cut), (16_000, 0));
+    }
+
+    #[test]
+    fn what_is_asked_for_is_the_same_in_one_call_and_in_many() {
+        let call = |path: &[u8], array: &[u64]| Notification {
+            id: 0,
+            thread: std::process::id(),
+            nr: i32::try_from(libc::SYS_execve).unwrap(),
+            args: [
+                path.as_ptr().expose_provenance() as u64,
+                array.as_ptr().expose_provenance() as u64,
+                0,
+                0,
+                0,
+                0,
+            ],
+        };
+        let word = c"word".as_ptr().expose_provenance() as u64;
+        for path in [2, PATH - 1, PATH, 4000] {
+            for words in [0, 1, 31, 32, 700] {
+                let text = [vec![b'/'; path], vec![0]].concat();
+                let array = [vec![word; words], vec![0]].concat();
+                let (seen, arguments) = asked(&call(&text, &array));
+                assert_eq!(seen, Seen::Read(text[..path].to_vec()));
+                let Seen::Read(arguments) = arguments else { panic!("not read") };
+                assert_eq!((arguments.argv, arguments.cut), (vec![b"word".to_vec(); words], 0));
+            }
+        }
+        let mut none = call(b"/bin/true\0", &[word, 0]);
+        none.args[1] = 8;
+        let errno = libc::EFAULT;
+        assert_eq!(asked(&none), (Seen::Read(b"/bin/true".to_vec()), Seen::Unread { errno }));
+        none.args[0] = 8;
+        assert_eq!(asked(&none).0, Seen::Unread { errno });
+        // Linux takes no array for an empty one.
+        let mut empty = call(b"/bin/true\0", &[0]);
+        empty.args[1] = 0;
+        assert_eq!(asked(&empty).1, Seen::Read(Arguments::default()));
     }
 
     #[test]

@@ -36,7 +36,12 @@ pub(super) struct LastWords {
     pub(super) code: u8,
     pub(super) cpu: Option<Duration>,
     pub(super) peak: Option<u64>,
+    pub(super) at: Instant,
 }
+
+/// Who is heard to have ended so soon after its last words ended then. Words long ago were not its
+/// last: a signal can interrupt who is about to end.
+const SOON: Duration = Duration::from_millis(100);
 
 impl Process {
     /// Sees what came of the attempt that is under way, if one is.
@@ -57,18 +62,61 @@ impl Process {
         }))
     }
 
+    /// How long, from its first attempt on, if its end is heard of now.
+    fn lived(&self, now: Instant) -> Duration {
+        let last = self.last.map(|last| last.at).filter(|at| now.duration_since(*at) <= SOON);
+        last.unwrap_or(now).duration_since(self.since)
+    }
+
     /// It has ended; `end` is the kernel's word for how.
     pub(super) fn ended(self, end: Option<ProcessEnd>, started: Instant) -> Event {
         let said = self.last.map(|last| ProcessEnd::Exited(last.code));
+        let wall = self.lived(Instant::now());
         Event::ProcessEnded(ProcessEnded {
             run: self.run,
             process: self.id,
             end: end.or(said).unwrap_or(ProcessEnd::Untold),
-            wall: self.since.elapsed(),
+            wall,
             cpu: self.last.and_then(|last| last.cpu),
             max_rss: self.last.and_then(|last| last.peak),
             unseen: self.attempt.is_some(),
             since_start: started.elapsed(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How long a process lived that began and spoke its last words so long ago.
+    fn lived(began: Duration, spoke: Option<Duration>) -> Duration {
+        let now = Instant::now();
+        let last = spoke.map(|ago| LastWords { code: 0, cpu: None, peak: None, at: now - ago });
+        let id = ProcessId { proc: 1, pid: 1 };
+        let process = Process {
+            id,
+            run: 1,
+            parent: id,
+            born: 0,
+            since: now - began,
+            pidfd: None,
+            image: Image::FORKED,
+            attempt: None,
+            failed: 0,
+            parents: false,
+            last,
+        };
+        process.lived(now)
+    }
+
+    #[test]
+    fn its_life_ends_with_its_last_words_if_they_were() {
+        let (ten, five) = (Duration::from_secs(10), Duration::from_secs(5));
+        assert_eq!(lived(ten, None), ten);
+        let left = Duration::from_millis(10);
+        assert_eq!(lived(ten, Some(left)), ten - left);
+        // Who goes on after saying that it ends has not ended then.
+        assert_eq!(lived(ten, Some(five)), ten);
     }
 }
