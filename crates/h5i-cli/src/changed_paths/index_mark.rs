@@ -1,7 +1,8 @@
 //! An index that says of its entries that none differs from what it knows.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use sha1::{Digest as _, Sha1};
@@ -14,17 +15,17 @@ pub(crate) const TOKEN: &str = "h5i";
 /// Adds the extension `FSMN` to an index that libgit2 wrote, which drops it from those that it reads
 /// (gitformat-index(5), "File System Monitor cache", version 2): no entry is marked as changed.
 pub(crate) fn mark_unchanged(path: &Path) -> io::Result<()> {
-    let mut bytes = fs::read(path)?;
+    let bytes = fs::read(path)?;
     let end = bytes.len().checked_sub(CHECKSUM).filter(|_| bytes.starts_with(b"DIRC"));
     let end = end.ok_or_else(|| io::Error::other("it is no index of git's"))?;
-    bytes.truncate(end);
     let content = extension();
-    bytes.extend_from_slice(b"FSMN");
-    bytes.extend_from_slice(&u32::try_from(content.len()).unwrap_or(u32::MAX).to_be_bytes());
-    bytes.extend_from_slice(&content);
-    let checksum = Sha1::digest(&bytes);
-    bytes.extend_from_slice(&checksum);
-    fs::write(path, bytes)
+    let mut tail = b"FSMN".to_vec();
+    tail.extend_from_slice(&u32::try_from(content.len()).unwrap_or(u32::MAX).to_be_bytes());
+    tail.extend_from_slice(&content);
+    let checksum = Sha1::new().chain_update(&bytes[..end]).chain_update(&tail).finalize();
+    tail.extend_from_slice(&checksum);
+    // Longer than the checksum that was there.
+    OpenOptions::new().write(true).open(path)?.write_all_at(&tail, end as u64)
 }
 
 fn extension() -> Vec<u8> {

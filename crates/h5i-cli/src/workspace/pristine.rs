@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use git2::{Index, Repository};
+use git2::Index;
 
 use super::backend::{Backend as _, Layout, Note};
 use super::base_objects::BaseObjects;
@@ -219,7 +219,12 @@ fn fill(
         },
         &mut index,
     )?;
-    remember_trees(&mut index, &repo, request, over.as_ref())?;
+    if over.is_none() {
+        // Fills the index's cache of trees, by which `git status` compares HEAD; entries keep their
+        // data. Of another tree's index it is right but for what lies above a change, where git
+        // looks at the entries.
+        index.read_tree(&repo.find_tree(request.objects.tree)?)?;
+    }
     index.write()?;
     if index.len() >= MANY {
         mark_unchanged(&path).map_err(PathError::at(Action::Write, &path))?;
@@ -232,27 +237,6 @@ fn fill(
         TreeRecord::new(boot.to_owned(), (laid_out.bytes, index.len() as u64), over, &notes);
     record.write(dir)?;
     Ok(record)
-}
-
-/// Fills the index's cache of trees, by which `git status` compares HEAD; entries keep their data.
-fn remember_trees(
-    index: &mut Index,
-    repo: &Repository,
-    request: &PristineRequest<'_>,
-    over: Option<&TreeKey>,
-) -> Result<(), git2::Error> {
-    let tree = request.objects.tree;
-    // Of another tree's index most of the cache is right, and making the trees of the rest is
-    // quicker than reading all. They are there already: whatever else would come of it stays in
-    // memory. Objects of the host would have their times touched.
-    if over.is_some() && request.objects.borrowed.is_empty() {
-        let odb = repo.odb()?;
-        odb.add_new_mempack_backend(1000)?;
-        if index.write_tree_to(repo)? == tree {
-            return Ok(());
-        }
-    }
-    index.read_tree(&repo.find_tree(tree)?)
 }
 
 /// Whether what a note of the tree below is about is still there, and not in the layer.

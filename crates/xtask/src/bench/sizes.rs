@@ -19,6 +19,10 @@ const SIZES: [usize; 3] = [100, 10_000, 100_000];
 const SPEND: Duration = Duration::from_secs(8);
 const LEAST: usize = 3;
 const MOST: usize = 31;
+/// First boxes of bases that are near another.
+const NEARS: usize = 5;
+/// Pairs of which the median ratio is printed.
+const PAIRS: usize = 15;
 
 /// Says that this process measures for its caller and starts nobody else.
 pub(crate) const INNER: &str = "--as-this-user";
@@ -74,7 +78,7 @@ fn measure(h5i: &Path, scratch: &Path, files: usize) -> Result<()> {
         say(&format!("  {}", layout.unwrap_or("checkout")));
         let state = scratch.join(format!("state-{files}-{}", layout.unwrap_or("checkout")));
         let ground = Ground { h5i, repository: repository.clone(), state, layout };
-        ground.first_boxes(&yard)?;
+        ground.first_boxes()?;
         ground.lives(&yard)?;
         ground.work_in_a_box(&yard)?;
         say(&format!(
@@ -136,12 +140,12 @@ impl Ground<'_> {
         timed(&mut self.creation(name))
     }
 
-    /// The first box of a repository beside a clone of it, and the first one of a base that is near
+    /// The first box of a repository beside a clone of it, and the first ones of bases that are near
     /// another.
     ///
     /// Nothing is removed in between: for some seconds ext4 hands out no inode of a removed file,
     /// and looks at each of them for every file that is made.
-    fn first_boxes(&self, yard: &Yardstick) -> Result<()> {
+    fn first_boxes(&self) -> Result<()> {
         let (mut clones, mut firsts) = (Vec::new(), Vec::new());
         for round in 0..LEAST {
             let clone = self.state.with_extension(format!("clone-{round}"));
@@ -152,19 +156,24 @@ impl Ground<'_> {
             let state = self.state.with_extension(format!("first-{round}"));
             firsts.push(timed(self.creation("first").env("XDG_STATE_HOME", state))?);
         }
-        let mut ratios: Vec<f64> =
-            firsts.iter().zip(&clones).map(|(first, clone)| ms(*first) / ms(*clone)).collect();
-        ratios.sort_by(f64::total_cmp);
-        say(&format!(
-            "  {:<44}{:>10.2} ms {:>9.2} × git clone beside it",
-            "first box of a repository",
-            ms(median(firsts)),
-            ratios[ratios.len() / 2]
-        ));
+        let ratios = firsts.iter().zip(&clones).map(|(first, clone)| ms(*first) / ms(*clone));
+        let ratio = middle(ratios.collect());
+        beside_another("first box of a repository", median(firsts), ratio, "git clone beside it");
         self.create("warm")?;
-        fs::write(self.repository.join("changed.txt"), self.state.display().to_string())?;
-        commit(&self.repository)?;
-        yard.row("first box of a near base", &yard.once(|| self.create("near"))?);
+        let mut nears = Vec::new();
+        for round in 1..=NEARS {
+            let content = format!("{} {round}", self.state.display());
+            fs::write(self.repository.join("changed.txt"), content)?;
+            commit(&self.repository)?;
+            let name = if round == NEARS { "near".to_owned() } else { format!("near-{round}") };
+            nears.push(self.create(&name)?);
+            if round < NEARS {
+                self.h5i(&["box", "rm", &name])?;
+            }
+        }
+        let (near, clone) = (median(nears), median(clones));
+        let ratio = ms(near) / ms(clone);
+        beside_another("first box of a near base", near, ratio, "the median of those clones");
         let size = disk_of(&self.box_dir("near")?)?;
         say(&format!("  {:<44}{:>10} KiB", "disk of an idle box", size / 1024));
         Ok(())
@@ -192,12 +201,30 @@ impl Ground<'_> {
         run(&["git", "status", "--porcelain"])?;
         yard.row("run of true", &yard.repeat(|| run(&["true"]))?);
         yard.row("run of git status", &yard.repeat(|| run(&["git", "status", "--porcelain"]))?);
+        self.status_beside_the_hosts(&run)?;
         run(&["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do echo x >> d0/e0/f$i.txt; done"])?;
         yard.row("diff of 10 changes", &yard.repeat(|| self.h5i(&["box", "diff", "near"]))?);
         yard.row("status", &yard.repeat(|| self.h5i(&["box", "status", "near"]))?);
         let bundle = self.state.join("bundle").display().to_string();
         let export = || self.h5i(&["box", "export", "near", "--force", "-o", &bundle]);
         yard.row("export of 10 changes", &yard.repeat(export)?);
+        Ok(())
+    }
+
+    /// `git status` in the box, less what a run costs, beside the same on the host's checkout.
+    fn status_beside_the_hosts(&self, run: &dyn Fn(&[&str]) -> Result<Duration>) -> Result<()> {
+        let status = ["git", "status", "--porcelain"];
+        let (mut times, mut ratios) = (Vec::new(), Vec::new());
+        for _ in 0..PAIRS {
+            let mut git = Command::new("git");
+            let host = timed(git.current_dir(&self.repository).args(&status[1..]))?;
+            let (nothing, inside) = (run(&["true"])?, run(&status)?);
+            let own = inside.saturating_sub(nothing);
+            ratios.push(ms(own) / ms(host));
+            times.push(own);
+        }
+        let ratio = middle(ratios);
+        beside_another("git status in the box, run taken off", median(times), ratio, "the host's");
         Ok(())
     }
 
@@ -269,14 +296,6 @@ impl Yardstick {
         self.measure(LEAST..MOST, &mut step)
     }
 
-    /// Does a step that can be done once only.
-    fn once(&self, step: impl FnOnce() -> Result<Duration>) -> Result<Measured> {
-        let time = step()?;
-        let mut measured = self.measure(LEAST..LEAST, &mut || Ok(time))?;
-        measured.times = vec![time];
-        Ok(measured)
-    }
-
     fn measure(
         &self,
         rounds: Range<usize>,
@@ -303,6 +322,16 @@ impl Yardstick {
             "  {name:<44}{time:>10.2} ms {over_bare:>9.1} × bare {over_sandbox:>8.2} × bubblewrap"
         ));
     }
+}
+
+/// Prints a time and its ratio to another step's.
+fn beside_another(name: &str, time: Duration, ratio: f64, what: &str) {
+    say(&format!("  {name:<44}{:>10.2} ms {ratio:>9.2} × {what}", ms(time)));
+}
+
+fn middle(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {
