@@ -8,6 +8,7 @@
 //! whether it changed or not. Git looks at those as it always does.
 
 mod index_mark;
+mod index_paths;
 
 use std::fs;
 use std::io;
@@ -15,6 +16,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 pub(crate) use index_mark::{TOKEN, mark_unchanged};
+pub(crate) use index_paths::index_paths;
 
 /// Where such a box sees its upper layer.
 pub(crate) const UPPER_IN_BOX: &str = "/run/h5i/upper";

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::Answer;
 use crate::args::ChangedPathsArgs;
-use crate::changed_paths::{TOKEN, UPPER_IN_BOX, Views};
+use crate::changed_paths::{TOKEN, UPPER_IN_BOX, Views, index_paths};
 use crate::failure::Failure;
 use crate::surroundings::Surroundings;
 
@@ -41,11 +41,20 @@ fn text(surroundings: &Surroundings, args: &ChangedPathsArgs) -> io::Result<Vec<
         return Err(other());
     }
     let index = surroundings.variable("GIT_INDEX_FILE").map_or(".git/index".into(), PathBuf::from);
-    let index = Index::open(&Path::new(WORKSPACE).join(index)).map_err(io::Error::other)?;
-    let entries: Vec<_> = index.iter().collect();
+    let index = Path::new(WORKSPACE).join(index);
     let views = Views { merged: WORKSPACE.into(), upper: UPPER_IN_BOX.into() };
     fs::metadata(&views.upper)?;
-    let changed = views.changed(entries.iter().map(|entry| entry.path.as_slice()))?;
+    let bytes = fs::read(&index)?;
+    let entries: Vec<Vec<u8>>;
+    let paths = match index_paths(&bytes) {
+        Some(paths) => paths,
+        None => {
+            let index = Index::open(&index).map_err(io::Error::other)?;
+            entries = index.iter().map(|entry| entry.path).collect();
+            entries.iter().map(Vec::as_slice).collect()
+        }
+    };
+    let changed = views.changed(paths.into_iter())?;
     let mut text = Vec::new();
     match args.interface {
         1 => {}
