@@ -215,6 +215,11 @@ pub enum ValueError {
     /// An address in the place of a service's name.
     #[error("a grant names its service, whose certificate has a name")]
     GrantAddress,
+    /// `localhost`, or a name below it, as a service whose connections are intercepted.
+    #[error(
+        "`localhost` is the box itself in the box, and nothing is intercepted on the way to it"
+    )]
+    GrantLocalhost,
     /// A secret reference.
     SecretRef(#[from] SecretRefError),
     /// The headers of a grant.

@@ -93,6 +93,24 @@ fn a_grant_of_an_address_is_told_what_to_do() {
 }
 
 #[test]
+fn the_boxs_own_localhost_is_not_intercepted() {
+    let grant = |host: &str, way: &str| {
+        let rest = "methods = [\"GET\"]\npaths = \"any\"";
+        parse(&format!("version = 1\n[profile.p.grant.g]\nhost = \"{host}\"\n{rest}\n{way}"))
+    };
+    for host in ["localhost", "LOCALHOST", "a.localhost"] {
+        let error = grant(host, "via = \"intercept\"").expect_err(host);
+        assert_eq!(
+            error.kind,
+            Kind::BadValue { key: "grant.g.host".into(), cause: ValueError::GrantLocalhost }
+        );
+        assert!(error.suggestion.as_deref().is_some_and(|s| s.contains("reverse")), "{error}");
+        grant(host, "via = \"reverse\"\nbase_url = \"A_URL\"").expect("the host's own service");
+    }
+    grant("localhost.example", "via = \"intercept\"").expect("another name");
+}
+
+#[test]
 fn the_table_of_a_grants_keys_has_all_of_them_and_says_which_must_be_there() {
     let readme = include_str!("../../../../../README.md");
     let head = "| key of a grant | what it says | left out |\n|---|---|---|\n";
