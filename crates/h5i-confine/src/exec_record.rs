@@ -30,8 +30,8 @@ use stat::{Image, Stat, Status};
 /// When a process that goes on is looked at after its attempt, from the look before.
 const LOOKS: [Duration; 3] =
     [Duration::from_millis(20), Duration::from_millis(200), Duration::from_secs(2)];
-/// How long ends may wait to be heard of together: hearing each at once would take the processor from
-/// whoever starts the next program.
+/// Ends are heard of and processes looked at when so much of the session has passed, or a multiple of
+/// it: doing each for itself would take the processor from whoever starts the next program.
 const TOGETHER: Duration = Duration::from_millis(10);
 /// Processes that are kept although their end can't be heard.
 const UNWATCHED: usize = 4096;
@@ -151,7 +151,8 @@ impl ExecRecord {
         }
         process.image = image;
         process.attempt = Some(Attempt { path });
-        self.looks.push_back(Look { due: now + LOOKS[0], pid, proc: process.id.proc, nth: 0 });
+        let due = together(self.started, now + LOOKS[0]);
+        self.looks.push_back(Look { due, pid, proc: process.id.proc, nth: 0 });
         Ok(sys::proceed(listener, call.id)?)
     }
 
@@ -185,7 +186,7 @@ impl ExecRecord {
         let cpu = stat.filter(|_| old).map(|stat| stat.cpu());
         let now = Instant::now();
         process.last = Some(LastWords { code, cpu, peak, at: now });
-        self.hearing = self.hearing.or(Some(now + TOGETHER));
+        self.hearing = self.hearing.or(Some(together(self.started, now)));
         let settled = stat.and_then(|stat| process.settle(pid, stat.image, self.started));
         sys::proceed(listener, call.id)?;
         if let Some(exec) = settled {
@@ -249,7 +250,8 @@ impl ExecRecord {
             if before.became(stat.image) {
                 self.settle(look.pid, stat.image, sink)?;
             } else if let Some(after) = LOOKS.get(look.nth + 1) {
-                let next = Look { due: now + *after, nth: look.nth + 1, ..look };
+                let due = together(self.started, now + *after);
+                let next = Look { due, nth: look.nth + 1, ..look };
                 let place = self.looks.partition_point(|other| other.due <= next.due);
                 self.looks.insert(place, next);
             }
@@ -388,5 +390,25 @@ impl ExecRecord {
             }
         };
         sink.event(process.ended(end, self.started))
+    }
+}
+
+/// The time at which what is due then is done together with the rest.
+fn together(started: Instant, due: Instant) -> Instant {
+    let over = due.duration_since(started).as_nanos() % TOGETHER.as_nanos();
+    due + TOGETHER - Duration::from_nanos(u64::try_from(over).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_due_at_many_times_is_done_at_few() {
+        let started = Instant::now();
+        let at = |millis| started + Duration::from_millis(millis);
+        for (due, done) in [(0, 10), (1, 10), (9, 10), (10, 20), (86_400_003, 86_400_010)] {
+            assert_eq!(together(started, at(due)), at(done), "{due}");
+        }
     }
 }
