@@ -328,7 +328,7 @@ impl Resolver {
 /// Names that are answered without a look at the host: the box's own loopback (RFC 6761), and the
 /// host, where a rule lists a port of it.
 fn well_known(name: &HostName, table: &Table) -> Option<Vec<IpAddr>> {
-    if name.as_str() == "localhost" || name.as_str().ends_with(".localhost") {
+    if name.is_localhost() {
         return Some(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
     }
     let is_host = name.as_str() == "host" && table.rules().lists_host();

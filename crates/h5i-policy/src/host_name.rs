@@ -99,6 +99,12 @@ impl HostName {
         self.0.split('.')
     }
 
+    /// Whether it is `localhost` or below it: the own machine's name, whoever asks (RFC 6761, 6.3).
+    #[must_use]
+    pub fn is_localhost(&self) -> bool {
+        self.labels().next_back() == Some("localhost")
+    }
+
     /// Whether `self` stands below `domain`, at any depth, and is not `domain` itself.
     #[must_use]
     pub fn is_below(&self, domain: &Self) -> bool {

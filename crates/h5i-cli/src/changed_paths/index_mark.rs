@@ -1,21 +1,23 @@
 //! An index that says of its entries that none differs from what it knows.
 
-use std::fs::{self, OpenOptions};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use sha1::{Digest as _, Sha1};
 
 /// Bytes of the checksum that ends an index.
-const CHECKSUM: usize = 20;
+pub(super) const CHECKSUM: usize = 20;
 /// What git gives back to the monitor; h5i has no use for it, but it may not be empty.
 pub(crate) const TOKEN: &str = "h5i";
 
 /// Adds the extension `FSMN` to an index that libgit2 wrote, which drops it from those that it reads
 /// (gitformat-index(5), "File System Monitor cache", version 2): no entry is marked as changed.
 pub(crate) fn mark_unchanged(path: &Path) -> io::Result<()> {
-    let bytes = fs::read(path)?;
+    let mut file = File::options().read(true).write(true).open(path)?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
     let end = bytes.len().checked_sub(CHECKSUM).filter(|_| bytes.starts_with(b"DIRC"));
     let end = end.ok_or_else(|| io::Error::other("it is no index of git's"))?;
     let content = extension();
@@ -25,7 +27,7 @@ pub(crate) fn mark_unchanged(path: &Path) -> io::Result<()> {
     let checksum = Sha1::new().chain_update(&bytes[..end]).chain_update(&tail).finalize();
     tail.extend_from_slice(&checksum);
     // Longer than the checksum that was there.
-    OpenOptions::new().write(true).open(path)?.write_all_at(&tail, end as u64)
+    file.write_all_at(&tail, end as u64)
 }
 
 fn extension() -> Vec<u8> {

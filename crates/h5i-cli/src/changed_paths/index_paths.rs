@@ -1,13 +1,13 @@
 //! The paths of an index, and nothing else of it.
 
+use super::index_mark::CHECKSUM;
+
 /// Bytes of an entry before its path: times, ids and sizes, the object's name, flags.
 const ENTRY: usize = 62;
 /// Of those, where the flags are.
 const FLAGS: usize = 60;
 /// The flag that there are two more bytes of flags.
 const EXTENDED: u8 = 0x40;
-/// Bytes of the checksum that ends an index.
-const CHECKSUM: usize = 20;
 
 /// The paths of an index's entries, in its order (gitformat-index(5), versions 2 and 3). `None` for
 /// another version, for one that is not whole, and where an extension says that the entries are not

@@ -139,18 +139,13 @@ pub(super) fn grant(section: &str, item: &Item<'_>) -> Read<Grant> {
         Via::Intercept if field("token").is_some() => {
             Err(idle(section, item, "token", "with via = \"intercept\""))
         }
-        Via::Intercept if is_localhost(&grant.host) => {
+        Via::Intercept if grant.host.is_localhost() => {
             let instead = "write via = \"reverse\", by which the host reaches its own service";
             let refused = required("host")?.refused(ValueError::GrantLocalhost);
             Err(refused.suggesting(Some(instead.to_owned())))
         }
         Via::Intercept => Ok(grant),
     }
-}
-
-/// Whether the name is the own machine's, whoever asks (RFC 6761, 6.3).
-fn is_localhost(host: &HostName) -> bool {
-    host.as_str().rsplit('.').next() == Some("localhost")
 }
 
 /// One header, or a list of them.

@@ -143,8 +143,7 @@ fn named(text: &str, name: &str, has_port: bool) -> Result<NetTarget, NetRuleErr
     match name.as_str() {
         "host" if has_port => Ok(NetTarget::HostLoopback),
         "host" => Err(NetRuleError::HostWithoutPort { rule: rule() }),
-        "localhost" => Err(NetRuleError::Localhost { rule: rule() }),
-        other if other.ends_with(".localhost") => Err(NetRuleError::Localhost { rule: rule() }),
+        _ if name.is_localhost() => Err(NetRuleError::Localhost { rule: rule() }),
         _ => Ok(NetTarget::Name(name)),
     }
 }

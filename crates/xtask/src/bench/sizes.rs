@@ -143,7 +143,7 @@ impl Ground<'_> {
     /// The first box of a repository beside a clone of it, and the first ones of bases that are near
     /// another.
     ///
-    /// Nothing is removed in between: for some seconds ext4 hands out no inode of a removed file,
+    /// No tree is removed in between: for some seconds ext4 hands out no inode of a removed file,
     /// and looks at each of them for every file that is made.
     fn first_boxes(&self) -> Result<()> {
         let (mut clones, mut firsts) = (Vec::new(), Vec::new());
