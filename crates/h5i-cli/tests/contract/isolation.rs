@@ -29,6 +29,8 @@ perl -MSocket -e '
     close STDOUT;
     exec "sleep", "1000";
 '
+# It has its new name a moment after it closed what it must.
+n=0; until grep -qsx sleep /proc/[0-9]*/comm || [ $n -ge 1000 ]; do n=$((n + 1)); done
 "#;
 
 /// Prints a line for each canary that is found.

@@ -230,14 +230,15 @@ fn largest(world: &World) -> Result<String, String> {
 fn left(world: &World) -> Result<String, String> {
     let limited = world.fresh(|p| p.limits.memory = Some(Bytes::mebibytes(64)));
     let session = limited.start();
-    // It begins when the run has ended: another one says so.
-    let takes = format!("exec setsid {ATTEMPT} attempt take-memory 4096 {LONG}");
-    let line = format!("mkfifo /tmp/go; (read go < /tmp/go; {takes}) & exit 0");
+    // It begins when the run has ended: then another one opens the pipe.
+    let takes = format!("exec setsid {ATTEMPT} attempt take-memory 4096 {LONG} > /tmp/said 2>&1");
+    let line = format!("mkfifo /tmp/held; (exec 9> /tmp/held; {takes}) & exit 0");
     let mut leaves = session.command("/bin/sh");
     leaves.args(["-c", &line]).keeper().stdin(Stdio::Null).stdout(Stdio::Null);
     must(leaves.spawn().unwrap().wait() == Outcome::Exited(0), "the run", ())?;
-    // It is there until it has taken too much: then nothing is left of it.
-    let look = "echo go > /tmp/go; while ps -eo args | grep -q '[t]ake-memory'; do sleep 0.02; done; echo gone";
+    // It holds the pipe until it has taken too much: then nothing is left of it. `ps` would not do:
+    // a program that is just beginning has no arguments yet.
+    let look = "cat /tmp/held /tmp/said; echo gone";
     let gone = session.command("/bin/sh").args(["-c", look]).output().unwrap();
     must(gone.stdout == b"gone\n", "looks", &gone)?;
     let told = limited.sink.spent();
