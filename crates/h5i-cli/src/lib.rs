@@ -69,6 +69,7 @@ pub mod unconfined;
 mod verbs;
 mod watch_file;
 pub mod workspace;
+mod written_secrets;
 
 pub use path_error::{Action, PathError};
 pub use shown::Shown;

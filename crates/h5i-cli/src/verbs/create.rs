@@ -8,6 +8,7 @@ use crate::args::CreateArgs;
 use crate::caller::Caller;
 use crate::creation::{Wish, create as make};
 use crate::failure::Failure;
+use crate::written_secrets::written_secrets;
 
 pub(super) fn create(caller: &Caller, args: &CreateArgs) -> Result<Answer, Failure> {
     let artifact = args.artifact.of();
@@ -37,10 +38,11 @@ pub(super) fn create(caller: &Caller, args: &CreateArgs) -> Result<Answer, Failu
         "history": manifest.history,
         "home": created.seeded,
         "artifact": manifest.artifact,
+        "written_secrets": written_secrets(&created.policy),
     });
     let mut answer = Answer::new(data, String::new())?;
     answer = answer.note(headline(manifest, &created.policy));
-    for note in notes_of(&created.notes) {
+    for note in notes_of(&created.notes, &created.policy) {
         answer = answer.note(note);
     }
     if let Some(artifact) = &manifest.artifact {

@@ -18,6 +18,7 @@ use crate::net_sources;
 use crate::seeded_home::{self, SeededHome};
 use crate::shown::Shown;
 use crate::store::{Manifest, StoredBox, WorkspaceKind};
+use crate::written_secrets::written_variables;
 
 /// A question, and the answer for one box.
 struct Answered {
@@ -188,15 +189,22 @@ fn confined(policy: &ResolvedPolicy, home: &SeededHome) -> Vec<Answered> {
     ])
 }
 
-/// What the person has variables of the host tell the box; only the person knows what they hold.
+/// Which variables may hold a credential: those of the host's that the policy passes on, of which
+/// only the person knows what they hold, and those that it sets to what looks like one.
 fn passed(policy: &ResolvedPolicy) -> String {
     let plain =
         |name: &str| name.starts_with("LC_") || matches!(name, "LANG" | "LANGUAGE" | "TERM" | "TZ");
-    let passed = policy.env.pass.iter().filter(|name| !plain(name));
-    let passed: Vec<String> = passed.map(|name| Shown::text(name).to_string()).collect();
-    match passed.as_slice() {
-        [] => String::new(),
-        names => format!(", unless env.pass gives it one: {}", names.join(", ")),
+    let passed = policy.env.pass.iter().map(String::as_str).filter(|name| !plain(name));
+    let set = written_variables(policy).map(|(name, _)| name);
+    let given = |key: &str, names: Vec<&str>| {
+        let names: Vec<String> = names.iter().map(|name| Shown::text(name).to_string()).collect();
+        (!names.is_empty()).then(|| format!("{key} gives it one: {}", names.join(", ")))
+    };
+    let given = [given("env.pass", passed.collect()), given("env.set", set.collect())];
+    let given: Vec<String> = given.into_iter().flatten().collect();
+    match given.is_empty() {
+        true => String::new(),
+        false => format!(", unless {}", given.join(", or ")),
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) fn run(caller: &Caller, args: &RunArgs) -> Result<Answer, Refusal> {
     let json = args.output.json;
     if !json {
         super::say(&headline(&created.manifest, &created.policy));
-        for note in notes_of(&created.notes) {
+        for note in notes_of(&created.notes, &created.policy) {
             super::say(&note);
         }
     }

@@ -19,8 +19,10 @@ use crate::policy_source::{
     DEFAULT_PROFILE, Grounds, REPOSITORY_DOCUMENT, Sourced, parse, read_document, source_policy,
     user_document,
 };
+use crate::shown::Shown;
 use crate::trust::TrustList;
 use crate::workspace::{DiscoverError, HostRepository};
+use crate::written_secrets::{WrittenSecret, written_secrets};
 
 pub(super) fn show(caller: &Caller, args: &ProfileArgs) -> Result<Answer, Failure> {
     let sourced = sourced(caller, &args.policy)?;
@@ -35,10 +37,14 @@ pub(super) fn show(caller: &Caller, args: &ProfileArgs) -> Result<Answer, Failur
         "digest": digest,
         "policy": policy,
         "explained": lines,
+        "written_secrets": written_secrets(policy),
     });
     let mut answer = Answer::new(data, policy.to_toml())?.note(format!("digest   {digest}"));
     for missing in unenforced(policy) {
         answer = answer.note(format!("refused at create: {missing}; {}", missing.instead));
+    }
+    for written in written_secrets(policy) {
+        answer = answer.note(format!("note     {written}"));
     }
     Ok(answer)
 }
@@ -54,6 +60,7 @@ pub(super) fn digest(caller: &Caller, args: &ProfileArgs) -> Result<Answer, Fail
 /// and, from the base, the repository's.
 pub(super) fn check(caller: &Caller, args: &CheckArgs) -> Result<Answer, Failure> {
     let mut checked = Vec::new();
+    let mut written = BTreeSet::new();
     let repository = match caller.repository() {
         Ok(repository) => Some(repository),
         Err(DiscoverError::NotFound { .. }) => None,
@@ -72,12 +79,12 @@ pub(super) fn check(caller: &Caller, args: &CheckArgs) -> Result<Answer, Failure
             _ => layer.document.source_name().to_owned(),
         };
         checked.extend(grounds.layers.iter().skip(1).map(named));
-        check_profiles(&grounds, &grounds.layers)?;
+        written.extend(check_profiles(&grounds, &grounds.layers)?);
     }
     for file in &args.files {
         let path = caller.directory.join(file);
         let Some(bytes) = read_document(&path)? else {
-            let message = format!("no policy document at {}", crate::shown::Shown::path(&path));
+            let message = format!("no policy document at {}", Shown::path(&path));
             return Err(Failure::told(Kind::NotFound, message)
                 .hint("h5i policy check without a name looks at the user's and the repository's"));
         };
@@ -96,33 +103,48 @@ pub(super) fn check(caller: &Caller, args: &CheckArgs) -> Result<Answer, Failure
             }
             None => vec![Layer::built_in(), Layer::user(document)],
         };
-        check_profiles(&grounds, &layers)?;
+        written.extend(check_profiles(&grounds, &layers)?);
         checked.push(file.display().to_string());
     }
     let mut text = String::new();
     for name in &checked {
         // Writing to a String can't fail.
-        writeln!(text, "no mistake in {}", crate::shown::Shown::text(name)).ok();
+        writeln!(text, "no mistake in {}", Shown::text(name)).ok();
     }
-    let answer = Answer::new(json!({ "checked": checked }), text)?;
+    let secrets: Vec<Value> = written
+        .iter()
+        .map(|(profile, secret)| json!({ "profile": profile, "secret": secret }))
+        .collect();
+    let mut answer = Answer::new(json!({ "checked": checked, "written_secrets": secrets }), text)?;
+    for (profile, secret) in &written {
+        answer = answer.note(format!("note     profile {}: {secret}", Shown::text(profile)));
+    }
     if !checked.is_empty() {
         return Ok(answer);
     }
     let user = user_document(caller);
-    let user = crate::shown::Shown::path(&user);
+    let user = Shown::path(&user);
     Ok(answer.note(format!("no document to check: no {user}, no {REPOSITORY_DOCUMENT} of HEAD")))
 }
 
-/// Refuses what `create` would refuse of the profiles that these documents write, and of `default`.
-fn check_profiles(grounds: &Grounds, layers: &[Layer]) -> Result<(), Failure> {
+/// Refuses what `create` would refuse of the profiles that these documents write, and of `default`;
+/// yields
+/// which profiles write a secret.
+fn check_profiles(
+    grounds: &Grounds,
+    layers: &[Layer],
+) -> Result<Vec<(String, WrittenSecret)>, Failure> {
     let written = layers.iter().skip(1).flat_map(|layer| layer.document.profile_names());
     let profiles: BTreeSet<&str> = written.chain([DEFAULT_PROFILE]).collect();
+    let mut written = Vec::new();
     for profile in profiles {
         let resolved = grounds.resolve(layers, profile, Overrides::new())?;
         check_enforceable(&resolved.policy)
             .map_err(|failure| failure.detail("profile", profile))?;
+        let secrets = written_secrets(&resolved.policy).into_iter();
+        written.extend(secrets.map(|secret| (profile.to_owned(), secret)));
     }
-    Ok(())
+    Ok(written)
 }
 
 /// Whether a file is the document of the repository's working tree.

@@ -16,6 +16,7 @@ use crate::session::{Opened, Refused};
 use crate::shown::Shown;
 use crate::store::Manifest;
 use crate::workspace::Note;
+use crate::written_secrets::written_secrets;
 
 /// `box NAME · tier · base 1234567 (main) · network none`
 #[must_use]
@@ -44,8 +45,8 @@ pub(super) fn headline_with(
     )
 }
 
-/// What the workspace has that a person should know.
-pub(super) fn notes_of(notes: &[Note]) -> Vec<String> {
+/// What the workspace and the policy have that a person should know.
+pub(super) fn notes_of(notes: &[Note], policy: &ResolvedPolicy) -> Vec<String> {
     let paths = |wanted: fn(&Note) -> Option<&Vec<u8>>| -> Vec<String> {
         notes.iter().filter_map(wanted).map(|path| Shown::bytes(path).to_string()).collect()
     };
@@ -64,6 +65,7 @@ pub(super) fn notes_of(notes: &[Note]) -> Vec<String> {
     if !pointers.is_empty() {
         lines.push(format!("note     {} files are LFS pointers in the box", pointers.len()));
     }
+    lines.extend(written_secrets(policy).into_iter().map(|written| format!("note     {written}")));
     lines
 }
 

@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::refusal::Refusal;
+use crate::shapes::{CheckedPolicies, CreatedBox, ShownPolicy};
 use crate::stand::Stand;
 
 /// A mistake at each level of a document: text, place, sentence, and what to do.
@@ -71,6 +72,49 @@ fn a_person_sees_the_line_with_the_mistake_marked() {
     assert!(said.err.contains("  3 | alow = ["), "{}", said.err);
     assert!(said.err.contains("    | ^^^^ did you mean `allow`?"), "{}", said.err);
     assert!(!said.err.contains('\u{202e}'), "{:?}", said.err);
+}
+
+#[test]
+fn a_credential_that_a_document_writes_is_told_wherever_it_is_read() {
+    let stand = Stand::new();
+    let token = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
+    let document =
+        |value: &str| format!("version = 1\n[profile.default]\nenv.set.MINE = \"{value}\"\n");
+    stand.user_policy(&document(token));
+    let words = "env.set.MINE holds what looks like a code host token";
+    for verb in [
+        &["policy", "check"][..],
+        &["policy", "show"],
+        &["box", "create", "a"],
+        &["run", "--", "true"],
+    ] {
+        let said = stand.ok(verb);
+        assert!(said.err.contains(words) && !said.err.contains(token), "{}", said.err);
+    }
+    let explained = stand.ok(&["box", "explain", "a"]);
+    assert!(
+        explained.text().contains(", unless env.set gives it one: MINE."),
+        "{}",
+        explained.text()
+    );
+    let checked: CheckedPolicies = stand.ok(&["policy", "check", "--json"]).data();
+    assert_eq!(checked.written_secrets[0].profile, "default");
+    let shown: ShownPolicy = stand.ok(&["policy", "show", "--json"]).data();
+    let made: CreatedBox = stand.ok(&["box", "create", "b", "--json"]).data();
+    for told in
+        [&checked.written_secrets[0].secret, &shown.written_secrets[0], &made.written_secrets[0]]
+    {
+        assert_eq!((told.place.as_str(), told.shape.as_str()), ("env.set.MINE", "code host token"));
+        assert!(told.in_box);
+    }
+    // The twin: another value is nobody's business.
+    stand.user_policy(&document("1"));
+    for verb in [&["policy", "check"][..], &["policy", "show"], &["box", "create", "c"]] {
+        let said = stand.ok(verb);
+        assert!(!said.err.contains("looks like"), "{}", said.err);
+    }
+    let explained = stand.ok(&["box", "explain", "c"]);
+    assert!(!explained.text().contains("gives it one"), "{}", explained.text());
 }
 
 #[test]

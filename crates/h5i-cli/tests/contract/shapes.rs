@@ -62,6 +62,7 @@ pub(crate) struct CreatedBox {
     pub(crate) history: Value,
     pub(crate) home: Value,
     pub(crate) artifact: Option<Artifact>,
+    pub(crate) written_secrets: Vec<WrittenSecret>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -235,6 +236,7 @@ pub(crate) struct ShownPolicy {
     pub(crate) digest: String,
     pub(crate) policy: BTreeMap<String, Value>,
     pub(crate) explained: Vec<ExplainedField>,
+    pub(crate) written_secrets: Vec<WrittenSecret>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -256,6 +258,22 @@ pub(crate) struct PolicyDigest {
 #[serde(deny_unknown_fields)]
 pub(crate) struct CheckedPolicies {
     pub(crate) checked: Vec<String>,
+    pub(crate) written_secrets: Vec<OfProfile>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OfProfile {
+    pub(crate) profile: String,
+    pub(crate) secret: WrittenSecret,
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WrittenSecret {
+    pub(crate) place: String,
+    pub(crate) shape: String,
+    pub(crate) in_box: bool,
 }
 
 #[derive(Debug, Deserialize)]
