@@ -5,6 +5,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
@@ -22,6 +23,8 @@ use crate::setup::{Service, Setup};
 use crate::state::GrantState;
 use crate::upstream::{Connector, Trust, Upstream};
 
+/// How long the end of a run's grants waits for what was answered to be told.
+const ANSWER: Duration = Duration::from_secs(1);
 /// Connections that wait to be taken, for one grant.
 const BACKLOG: i32 = 1024;
 
@@ -128,8 +131,14 @@ impl Broker {
         self.ledger.issue(issue)
     }
 
-    /// A run is over: its grants hold no more, what is open is cut within a second.
+    /// A run is over: its grants hold no more, what is open is cut within a second. What its
+    /// programs were answered before this is told before the end of its grants, unless this broker's
+    /// thread has no time for a second.
     pub fn end(&self, run: u64) {
+        let (heard, answer) = sync_channel(1);
+        if self.jobs.send(Job::Answer(heard)).is_ok() {
+            answer.recv_timeout(ANSWER).ok();
+        }
         self.ledger.end(run);
     }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
@@ -67,6 +68,8 @@ pub(crate) enum Job {
     Intercept(Box<Diverted>),
     /// Close connections to services that nobody uses.
     LetGo,
+    /// Say that what was done before this is over and told.
+    Answer(SyncSender<()>),
 }
 
 /// Where a request comes from.
@@ -137,6 +140,8 @@ async fn run(engine: &Arc<Engine>, mouths: Mouths) {
             Some(job) = jobs.recv() => match job {
                 Job::Intercept(diverted) => intercept(engine, *diverted, open.clone()),
                 Job::LetGo => engine.served.iter().for_each(|served| served.let_go()),
+                // Nobody waits any more when this fails.
+                Job::Answer(waiting) => drop(waiting.try_send(())),
             },
             else => break,
         }

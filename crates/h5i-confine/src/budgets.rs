@@ -8,7 +8,7 @@ use h5i_policy::Limits;
 
 use crate::census;
 use crate::cgroup::Cgroup;
-use crate::disk_meter::DiskMeter;
+use crate::disk_meter::{DiskMeter, SOONEST};
 use crate::error::StartError;
 use crate::event::{Event, SinkClosed, Spent};
 use crate::free_floor::FreeFloor;
@@ -23,6 +23,9 @@ use crate::trees::{self, Member, Roots};
 const ACCOUNTING: Duration = Duration::from_millis(250);
 /// How long what a run that has ended left may take to die, before the whole session is ended.
 const TREE: Duration = Duration::from_millis(800);
+
+/// How long a run may take until its keeper is known.
+const BEGINNING: Duration = Duration::from_secs(2);
 
 /// How long what still runs has to end before the session is looked at again.
 const ENDING: Duration = Duration::from_millis(250);
@@ -106,13 +109,23 @@ impl Budgets {
         if let Some(clock) = self.session.as_mut().filter(|clock| now >= clock.next) {
             clock.end(shared)?;
         }
-        if self.memory.as_ref().is_some_and(|meter| now >= meter.next) {
+        let memory = self.memory.as_ref().is_some_and(|meter| now >= meter.next);
+        let disk = self.disk.as_ref().is_some_and(|meter| now >= meter.next);
+        let floor = self.floor.as_ref().is_some_and(|floor| now >= floor.next);
+        if (memory || disk || floor) && a_run_begins(shared) {
+            let soon = now + SOONEST;
+            self.memory.iter_mut().for_each(|meter| meter.next = meter.next.max(soon));
+            self.disk.iter_mut().for_each(|meter| meter.next = meter.next.max(soon));
+            self.floor.iter_mut().for_each(|floor| floor.next = floor.next.max(soon));
+            return Ok(());
+        }
+        if memory {
             self.look_at_memory(shared)?;
         }
-        if self.disk.as_ref().is_some_and(|meter| now >= meter.next) {
+        if disk {
             self.look_at_disk(shared)?;
         }
-        if self.floor.as_ref().is_some_and(|floor| now >= floor.next) {
+        if floor {
             self.look_at_free_space(shared)?;
         }
         Ok(())
@@ -251,6 +264,15 @@ fn account(shared: &Shared, limits: &Limits) {
     for run in state.runs.values_mut() {
         run.stop_for(stop, spender.as_ref());
     }
+}
+
+/// Whether a run's keeper is not known yet: what stands below it would be taken for nobody's. One
+/// that does not come to be known keeps nobody from looking.
+fn a_run_begins(shared: &Shared) -> bool {
+    let begins = |run: &crate::session::RunState| {
+        run.end.is_none() && run.kept && !run.keeper_known && run.started.elapsed() < BEGINNING
+    };
+    shared.state().runs.values().any(begins)
 }
 
 /// Stops the run that has the largest share with what it started. What a run that has ended left is

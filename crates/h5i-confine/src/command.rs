@@ -269,7 +269,7 @@ impl<'a> Command<'a> {
             SpawnError::Prepare { what: "make an event counter", source: source.into() }
         })?);
         let mut run = self.spawn()?;
-        let [stdout, stderr] = [run.stdout.take(), run.stderr.take()].map(|file| {
+        let [stdout, stderr] = run.take_output().map(|file| {
             let over = Arc::clone(&over);
             file.map(|file| std::thread::spawn(move || drain(file, &over)))
         });

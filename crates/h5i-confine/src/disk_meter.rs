@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{fstat, fstatvfs};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::disk_count::{self, DiskCount, ENTRY, Moment};
 use crate::memory_meter::used_of;
@@ -66,6 +67,7 @@ pub(crate) struct DiskMeter {
 struct Pass {
     count: DiskCount,
     free: u64,
+    /// Processor time: what it waited for a disk or a busy machine is no cost of counting again.
     spent: Duration,
 }
 
@@ -75,6 +77,7 @@ struct Last {
     bytes: u64,
     /// Free space when it began.
     free: u64,
+    /// Processor time.
     took: Duration,
     /// When the next may begin, with and without a reason.
     with_reason: Instant,
@@ -193,7 +196,7 @@ impl DiskMeter {
     }
 
     fn count(&mut self, until: Instant, members: impl FnOnce() -> Vec<Member>) -> Option<u64> {
-        let begun = Instant::now();
+        let (begun, worked) = (Instant::now(), thread_time());
         self.next = begun;
         let mut pass = match self.pass.take() {
             Some(pass) => pass,
@@ -211,7 +214,7 @@ impl DiskMeter {
         let first = self.last.is_none();
         // What was there before is to be known whole.
         let counted = pass.count.go_on(until, if first { u64::MAX } else { self.bound });
-        pass.spent += begun.elapsed();
+        pass.spent += thread_time().saturating_sub(worked);
         let Some(counted) = counted else {
             self.pass = Some(pass);
             return None;
@@ -261,6 +264,12 @@ impl DiskMeter {
         };
         self.systems.iter().map(of).fold(0, u64::saturating_add)
     }
+}
+
+/// Processor time of the calling thread.
+fn thread_time() -> Duration {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec.cast_unsigned(), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
 #[cfg(test)]

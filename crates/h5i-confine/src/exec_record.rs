@@ -30,6 +30,8 @@ use stat::{Image, Stat, Status};
 /// When a process that goes on is looked at after its attempt, from the look before.
 const LOOKS: [Duration; 3] =
     [Duration::from_millis(20), Duration::from_millis(200), Duration::from_secs(2)];
+/// And from then on: it may wait in the kernel for what it is to run.
+const LATER: Duration = Duration::from_secs(10);
 /// Ends are heard of and processes looked at when so much of the session has passed, or a multiple of
 /// it: doing each for itself would take the processor from whoever starts the next program.
 const TOGETHER: Duration = Duration::from_millis(10);
@@ -249,8 +251,9 @@ impl ExecRecord {
             let Some(stat) = Stat::of(look.pid) else { continue };
             if before.became(stat.image) {
                 self.settle(look.pid, stat.image, sink)?;
-            } else if let Some(after) = LOOKS.get(look.nth + 1) {
-                let due = together(self.started, now + *after);
+            } else {
+                let after = LOOKS.get(look.nth + 1).copied().unwrap_or(LATER);
+                let due = together(self.started, now + after);
                 let next = Look { due, nth: look.nth + 1, ..look };
                 let place = self.looks.partition_point(|other| other.due <= next.due);
                 self.looks.insert(place, next);

@@ -85,6 +85,7 @@ impl Run {
         // A program that ended by itself has its output delivered however slow the receiver is, as
         // a pipe would; one that was stopped has had its time.
         let patience = match (end.0, self.receiver) {
+            (_, Receiver::Here) => None,
             (Outcome::Exited(_) | Outcome::Signaled(_), Receiver::Other) => {
                 deadline.map(|deadline| deadline + DRAIN)
             }
@@ -92,6 +93,12 @@ impl Run {
         };
         self.pumps.finish(patience);
         end
+    }
+
+    /// Takes the caller's ends of what the run writes for threads of this crate.
+    pub(crate) fn take_output(&mut self) -> [Option<File>; 2] {
+        self.receiver = Receiver::Here;
+        [self.stdout.take(), self.stderr.take()]
     }
 
     /// What other threads may do to the run while this value is being waited for.
@@ -153,6 +160,8 @@ enum Receiver {
     Caller,
     /// Whoever has the other end of the caller's descriptors.
     Other,
+    /// Threads of this crate, which are never slow for long.
+    Here,
 }
 
 pub(crate) fn spawn(command: &mut Command<'_>) -> Result<Run, SpawnError> {
@@ -393,13 +402,14 @@ impl Errand {
 }
 
 /// Waits until the session knows that the box's init has forked this run: the pipe closes as well
-/// when the box ends before it comes to that.
+/// when the box ends before it comes to that. One that was stopped before has that as its outcome.
 fn forked(shared: &Shared, id: u64) -> Result<(), SpawnError> {
     let mut state = shared.state();
     loop {
         match state.runs.get(&id) {
             Some(run) if run.forked => return Ok(()),
             Some(run) if run.end.is_none() => {}
+            Some(run) if run.stop.is_some() => return Ok(()),
             _ => return Err(over(&mut state)),
         }
         state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);

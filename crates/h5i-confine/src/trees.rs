@@ -17,6 +17,13 @@ use crate::session::State;
 const EACH: Duration = Duration::from_millis(2);
 /// The most that is granted so, whatever a box has started.
 const CROWD: Duration = Duration::from_secs(4);
+/// How long those may take that are dying and can't refuse: one that has much memory to give back, or
+/// a file to write back to a slow disk, is on its way for a while.
+const DYING: Duration = Duration::from_secs(5);
+/// How often they are looked at.
+const AGAIN: Duration = Duration::from_millis(100);
+/// `PF_EXITING` of the kernel's `sched.h`, in the flags of proc_pid_stat(5).
+const EXITING: u32 = 0x4;
 /// Processes that are waited for at once.
 const TOGETHER: usize = 256;
 
@@ -97,15 +104,40 @@ fn hold(member: Member) -> Option<OwnedFd> {
     (parent == member.parent && !matches!(state, 'Z' | 'X')).then_some(fd)
 }
 
+/// Whether a process has been killed and is on its way out.
+fn is_dying(pid: u32) -> bool {
+    let read = |file| fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
+    let exiting = || {
+        let stat = read("stat")?;
+        let flags = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(6)?;
+        Some(flags.parse::<u32>().ok()? & EXITING != 0)
+    };
+    let killed = || {
+        let status = read("status")?;
+        let sets = status.lines().filter_map(|line| {
+            let set = line.strip_prefix("SigPnd:").or_else(|| line.strip_prefix("ShdPnd:"))?;
+            u64::from_str_radix(set.trim(), 16).ok()
+        });
+        Some(sets.fold(0, |all, set| all | set) & 1 << (libc::SIGKILL - 1) != 0)
+    };
+    // One that is gone is as good. Between a signal that is taken and the flag lies a moment.
+    let seen = || killed() != Some(false) || exiting() != Some(false);
+    seen() || {
+        std::thread::sleep(AGAIN / 2);
+        seen()
+    }
+}
+
 /// Kills what `chosen` says of a box, until nothing of it is left; `false` when something still was
 /// at the end of `patience`, and of what so many processes take a busy kernel. What is started
-/// meanwhile gives itself no more time.
+/// meanwhile gives itself no more time; what is killed and dying is waited for.
 ///
 /// All is stopped first: what starts others while it is killed would have the numbers of the dead for
 /// new ones, as fast as they are given back.
 pub(crate) fn kill(roots: &Roots, chosen: impl Fn(&Member) -> bool, patience: Duration) -> bool {
     let crowd = roots.members().iter().filter(|member| chosen(member)).count();
-    let end = Instant::now() + patience + crowd_time(crowd);
+    let mut end = Instant::now() + patience + crowd_time(crowd);
+    let last = end + DYING;
     loop {
         stop_all(roots, &chosen, end);
         let mut held: Vec<OwnedFd> = Vec::new();
@@ -125,10 +157,18 @@ pub(crate) fn kill(roots: &Roots, chosen: impl Fn(&Member) -> bool, patience: Du
             return true;
         }
         wait_for(&held, end);
-        if Instant::now() >= end {
+        let now = Instant::now();
+        if now >= end {
             // Who was let wait itself may find that they have ended meanwhile.
             let left = |member: &Member| chosen(member) && hold(*member).is_some();
-            return !roots.members().iter().any(left);
+            let left: Vec<Member> = roots.members().into_iter().filter(left).collect();
+            if left.is_empty() {
+                return true;
+            }
+            if now >= last || !left.iter().all(|member| is_dying(member.pid)) {
+                return false;
+            }
+            end = now + AGAIN;
         }
     }
 }
@@ -199,6 +239,18 @@ pub(crate) fn signal_all(roots: &Roots, signal: Signal) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a process to be killed")]
+    fn a_killed_process_is_dying_and_another_one_is_not() {
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        assert!(!is_dying(child.id()) && !is_dying(std::process::id()));
+        child.kill().unwrap();
+        // Not reaped yet: killed, on its way out, or a zombie, which has its flags for good.
+        assert!((0..1000).all(|_| is_dying(child.id())));
+        child.wait().unwrap();
+        assert!(is_dying(child.id()), "gone");
+    }
 
     #[test]
     fn a_crowd_has_more_time_and_no_crowd_has_time_without_end() {

@@ -18,11 +18,10 @@ use crate::sys;
 use crate::trees::{self, Roots};
 use crate::wire::{MSG_DESCRIPTOR, MSG_ENDED, MSG_KEEPER, MSG_SOCKET, MSG_STARTED, Message};
 
-/// How long a stopped run's program may take to die before its whole session is ended.
-const GRACE: Duration = Duration::from_millis(500);
-
-/// How long the box's init may take to tell that it died, on a machine that lets everybody wait.
-const GRACE_OF_THE_DEAD: Duration = Duration::from_secs(5);
+/// How long a stopped run's program may take to die and the box's init to tell that it did, before
+/// the whole session is ended: what has much memory or a file to write back, or waits on a machine
+/// that lets everybody wait, takes its time.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// How long what a stopped run has started may take to die, before its whole session is ended.
 const TREE: Duration = Duration::from_millis(800);
@@ -193,7 +192,6 @@ fn timeout(shared: &Shared, budgets: &Budgets, look: Option<Instant>) -> Option<
     let alive = state.runs.values().filter(|run| run.end.is_none());
     let next = alive
         .filter_map(|run| match run.stop_sent {
-            Some(sent) if sent.elapsed() > GRACE => Some(sent + GRACE_OF_THE_DEAD),
             Some(sent) => Some(sent + GRACE),
             None => run.deadline,
         })
@@ -215,6 +213,8 @@ fn hear(
         MSG_STARTED => {
             if let Some(run) = shared.state().runs.get_mut(&message.run) {
                 run.forked = true;
+                // What was stopped before it had a process is stopped now that it has one.
+                run.stop_sent = None;
                 run.process = fds.last().and_then(|fd| sys::process_of(fd.as_fd()));
                 run.inside = u32::try_from(message.value).unwrap_or(0);
                 run.pidfd = fds.pop();
@@ -342,8 +342,6 @@ fn tell_stops(shared: &Shared) -> Result<(), SinkClosed> {
 /// Stops runs that are past their deadline, and ends the session of those that would not die.
 fn deadlines(shared: &Shared) -> Result<(), SinkClosed> {
     let now = Instant::now();
-    let waiting = shared.state().runs.values().any(|run| run.stop_sent.is_some());
-    let heard = waiting && waits(&shared.control);
     let mut stubborn = false;
     let mut stopped = Vec::new();
     for run in shared.state().runs.values_mut() {
@@ -369,13 +367,7 @@ fn deadlines(shared: &Shared) -> Result<(), SinkClosed> {
                     sys::signal_group(pidfd.as_fd(), libc::SIGKILL).ok();
                 }
             }
-            // One that is dead, or that something is to be heard of, is not told as one that won't die.
-            let Some(sent) = run.stop_sent else { continue };
-            let patience = match heard || run.pidfd.as_ref().is_some_and(waits) {
-                true => GRACE_OF_THE_DEAD,
-                false => GRACE,
-            };
-            stubborn |= now >= sent + patience;
+            stubborn |= run.stop_sent.is_some_and(|sent| now >= sent + GRACE);
         }
     }
     for (id, kept) in stopped {

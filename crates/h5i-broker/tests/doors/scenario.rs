@@ -46,6 +46,7 @@ pub(crate) const ALL: &[(&str, &str, fn())] = &[
     ("G6", "without a secret the client's headers stay", leaks::no_secret),
     ("G7", "revoke, end, expiry and suspension cut an open stream within a second", lives::cut),
     ("G7", "so they do before the service answers, and while nobody reads", lives::cut_elsewhere),
+    ("G7", "what was answered is told before the end", lives::answered),
     ("G7", "an extended grant lives on", lives::extended),
     ("G7", "a frozen box's token is dead for ever", lives::frozen),
     ("G7", "a grant that is not yet, or for once", lives::terms),

@@ -41,7 +41,8 @@ fn a_renewal_by_the_program_is_waited_for_and_taken() {
             found
         });
         assert!(answer.recv_timeout(Duration::from_millis(200)).is_err(), "it did not wait");
-        home.put(".claude/.credentials.json", &claude(seconds() + 3600).replace("old-", "their-"));
+        let theirs = claude(seconds() + 3600).replace("old-", "their-");
+        home.replace(".claude/.credentials.json", &theirs);
         fs::remove_dir(home.path(lock)).expect("the program lets go");
         let found = waiting.join().expect("a thread").expect("a credential");
         assert_eq!(found, ["authorization: Bearer their-access"]);

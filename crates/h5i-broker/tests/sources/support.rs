@@ -38,6 +38,12 @@ impl Home {
         path
     }
 
+    /// The same in one step, as the programs do, where somebody may read it at any moment.
+    pub(crate) fn replace(&self, name: &str, text: &str) {
+        let beside = self.put(&format!("{name}.beside"), text);
+        fs::rename(beside, self.path(name)).expect("its name");
+    }
+
     pub(crate) fn sources(&self) -> HostSources {
         let variables = self.variables.clone();
         let endpoint: Arc<dyn TokenEndpoint> = Arc::<StandIn>::clone(&self.endpoint);

@@ -51,7 +51,8 @@ fn is_older(written: (i64, u64), than: Duration) -> bool {
 #[derive(Debug)]
 pub(crate) struct Spool {
     directory: OwnedFd,
-    /// When it was changed, as it was looked at last.
+    /// When it was changed, as it was looked at last; `None` when that was so short before that it
+    /// may have changed again within a tick of the kernel's clock of files.
     looked: Option<(i64, u64)>,
     allowance: Allowance,
     faults: BTreeMap<SpoolFault, Count>,
@@ -99,11 +100,10 @@ impl Spool {
     pub(crate) fn take_in(&mut self) -> Vec<Found> {
         let Ok(found) = fstat(&self.directory) else { return Vec::new() };
         let changed = entry::time_of(&found);
-        // The kernel's clock of files is coarse: what has just changed may have changed again.
-        if self.looked == Some(changed) && is_older(changed, COARSE) {
+        if self.looked == Some(changed) {
             return Vec::new();
         }
-        self.looked = Some(changed);
+        self.looked = is_older(changed, COARSE).then_some(changed);
         self.unlock();
         self.take_names(LOOKED, Patience::Some)
     }

@@ -47,7 +47,10 @@ fn a_holder_that_is_killed_at_any_moment_leaves_a_box_that_goes_on() {
         std::thread::sleep(Duration::from_millis(delay));
         holder.signal(Signal::KILL);
         joins.signal(Signal::KILL);
-        assert_eq!((holder.end().code, joins.end().code), (137, 137));
+        assert_eq!(holder.end().code, 137);
+        // Killed, unless it found at once that its holder is gone.
+        let joined = joins.end().code;
+        assert!(matches!(joined, 137 | 125), "{joined}");
         let begun = Moment::now();
         assert_eq!(stand.sh("a", "echo next"), "next");
         assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());

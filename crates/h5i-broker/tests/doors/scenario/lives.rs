@@ -149,6 +149,26 @@ pub(crate) fn cut_elsewhere() {
     }
 }
 
+/// What was answered is told before the end of the run whose last act it was.
+pub(crate) fn answered() {
+    let world = World::new();
+    for run in 100..150 {
+        let (port, token) = world.issue(run);
+        let mut connection = Connection::plain(port);
+        let host = format!("127.0.0.1:{port}");
+        let bearer = format!("authorization: Bearer {token}");
+        connection.send(format!("GET /ok HTTP/1.1\r\nHost: {host}\r\n{bearer}\r\n\r\n"));
+        assert_eq!(connection.answer().unwrap().text(), "ok");
+        world.broker().end(run);
+        let told = world.log.all();
+        let at = |wanted: &dyn Fn(&Event) -> bool| told.iter().rposition(wanted);
+        let finished = at(&|event| matches!(event, Event::Finished { .. }));
+        let withdrawn = at(&|event| matches!(event, Event::Withdrawn { .. }));
+        let begun = at(&|event| matches!(event, Event::Used { .. }));
+        assert!(begun.is_some() && begun < finished && finished < withdrawn, "{told:#?}");
+    }
+}
+
 pub(crate) fn extended() {
     let world = World::with(|make| make.grant.lasts = Some(Millis::new(LIFE)));
     world.server.events.send(1).unwrap();

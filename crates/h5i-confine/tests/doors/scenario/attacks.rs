@@ -147,7 +147,8 @@ fn fork_bomb(world: &World) -> Result<String, String> {
 }
 
 fn memory_eater(world: &World) -> Result<String, String> {
-    let line = format!("for i in 1 2 3; do {TOOLS}/attempt attempt take-memory 3000 & done; wait");
+    let line =
+        format!("for i in 1 2 3; do {TOOLS}/attempt attempt take-memory 3000 long & done; wait");
     stopped_by(attack(world, LAST, |l| l.memory = Some(Bytes::mebibytes(256)), &line)?, "memory")
 }
 

@@ -38,8 +38,8 @@ fn ample(world: &World) -> Fresh {
 }
 
 fn stubborn(world: &World) -> Result<String, String> {
-    let wall = Duration::from_secs(2);
-    let limited = world.fresh(|p| p.limits.wall = Some(Millis::seconds(2)));
+    let wall = Duration::from_secs(4);
+    let limited = world.fresh(|p| p.limits.wall = Some(Millis::seconds(4)));
     let (output, took) = limited.shell(STUBBORN);
     must(stop_of(&output) == Some(Limit::Wall), "outcome", output.outcome)?;
     must(output.stdout == b"ready\n", "output", &output.stdout)?;

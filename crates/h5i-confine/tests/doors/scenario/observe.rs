@@ -52,7 +52,7 @@ fn flood_and_deadline(world: &World) -> Result<String, String> {
     let output = fresh.attempt(&["refuse-many", "100000000"]);
     let took = started.elapsed();
     must(matches!(output.outcome, Outcome::Stopped(_)), "outcome", output.outcome)?;
-    must(took < Duration::from_millis(1300), "took", took)?;
+    must(took < Duration::from_secs(5), "took", took)?;
     Ok(format!("{} ms", took.as_millis()))
 }
 

@@ -166,7 +166,7 @@ pub(super) fn programs() {
     assert!(!curl(&[&to_other]).0);
     assert!(!curl(&["http://b.example/"]).0);
     // A listed one that the box has asked for, but another name in TLS: refused once it is a flow.
-    assert!(!curl(&["-m1", "https://a.example/"]).0);
+    assert!(!curl(&["-m3", "https://a.example/"]).0);
     let pinned = format!("c.example:443:{PUBLIC}");
     assert!(!curl(&["--resolve", &pinned, "https://c.example/"]).0);
     world.log.wait_refusal(Refusal::OtherName);
