@@ -71,7 +71,7 @@ fn a_bundle_of_a_run_that_was_stopped_is_marked_and_wants_a_word() {
     let stand = Stand::with_identity();
     stand.ok(&["box", "create", "a"]);
     let words =
-        ["box", "run", "a", "--timeout", "2s", "--", "sh", "-c", "echo half > half; exec sleep 60"];
+        ["box", "run", "a", "--timeout", "4s", "--", "sh", "-c", "echo half > half; exec sleep 60"];
     assert_eq!(stand.h5i(&words).code, 124);
     let out = stand.export("a");
     let index = fs::read_to_string(out.join("bundle.json")).unwrap();

@@ -75,7 +75,10 @@ fn work_and_home_stay_between_runs_and_the_rest_does_not(stand: &Stand) {
     let script = "for f in /tmp/x /run/x /dev/shm/x; do echo kept > $f; cat $f; done";
     assert_eq!(stand.sh("a", script), "kept\nkept\nkept");
     // No process of a run outlives it, also not one in a session of its own.
-    stand.sh("a", "setsid sleep 1000 >/dev/null 2>&1 </dev/null & sleep 0; ls -d /proc/[0-9]*");
+    let leave = "setsid sleep 1000 >/dev/null 2>&1 </dev/null & n=0; \
+         until grep -qsx sleep /proc/[0-9]*/comm || [ $n -ge 1000 ]; do n=$((n + 1)); done; \
+         grep -lsx sleep /proc/[0-9]*/comm | wc -l";
+    assert_eq!(stand.sh("a", leave), "1");
     let alive = stand.sh("a", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '");
     assert!(!alive.contains("sleep 1000"), "{alive}");
 }

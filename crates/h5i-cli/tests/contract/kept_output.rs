@@ -44,7 +44,7 @@ fn output_is_kept_where_the_policy_says_so_and_nowhere_else() {
     let mut quiet = stand.command();
     quiet.args(["box", "run", "a", "--", "echo", "to nobody"]).stdout(Stdio::null());
     assert!(quiet.status().unwrap().success());
-    stand.h5i(&["box", "run", "a", "--timeout", "2s", "--", "sh", "-c", "echo half; sleep 100"]);
+    stand.h5i(&["box", "run", "a", "--timeout", "4s", "--", "sh", "-c", "echo half; sleep 100"]);
     let all = kept(&stand);
     let of =
         |name: &str| all.iter().find(|(found, _)| found == name).map(|(_, text)| text.as_str());

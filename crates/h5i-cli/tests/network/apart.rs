@@ -1,9 +1,9 @@
 //! Two boxes, and the host: what listens in one is reached from nowhere else.
 
 use std::io::{BufRead as _, BufReader};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::doors::{connect, run};
 use crate::stand::Stand;
@@ -93,7 +93,12 @@ fn the_server_of_a_box_is_reached_in_it_and_by_a_forward_and_from_nowhere_else()
     server.wait().unwrap();
     forward.wait().unwrap();
     assert_ne!(stand.sh("c", &connect(&rule)), "dev");
-    TcpStream::connect(("127.0.0.1", port)).unwrap_err();
+    // Another test may have been given the port meanwhile.
+    let patience = Instant::now() + Duration::from_secs(20);
+    while TcpListener::bind(("127.0.0.1", port)).is_err() {
+        assert!(Instant::now() < patience, "the port outlives the command");
+        std::thread::sleep(Duration::from_millis(5));
+    }
     for address in &own {
         assert_ne!(from_host(address).as_deref(), Some("dev"), "{address}");
     }

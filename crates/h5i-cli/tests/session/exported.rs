@@ -61,7 +61,8 @@ fn a_live_box_stands_still_while_it_is_exported_and_goes_on() {
 #[test]
 fn what_a_person_froze_stays_frozen_after_an_export() {
     let stand = Started::new();
-    let going = Going::sh(&stand, "echo x > made; exec sleep 1000");
+    let mut going = Going::sh(&stand, "echo x > made; echo here; exec sleep 1000");
+    assert_eq!(going.line(), "here");
     stand.ok(&["box", "freeze", "a"]);
     stand.ok(&["box", "export", "a", "-o", "out"]);
     let alive = stand.ok(&["box", "status", "a", "--json"]).json();
