@@ -11,6 +11,7 @@ mod ends;
 mod first;
 mod namespace;
 mod process;
+mod spare;
 mod stat;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -25,7 +26,8 @@ use ends::Ends;
 pub(crate) use first::FirstProgram;
 use namespace::Namespace;
 use process::{Attempt, LastWords, Process};
-use stat::{Image, Stat, Status};
+use spare::Spare;
+use stat::{Became, Image, Stat, Status};
 
 /// When a process that goes on is looked at after its attempt, from the look before.
 const LOOKS: [Duration; 3] =
@@ -55,6 +57,16 @@ pub(crate) struct ExecRecord {
     looks: VecDeque<Look>,
     /// When ends are heard of that are about to come.
     hearing: Option<Instant>,
+    spare: Spare,
+}
+
+/// What came of a waiting call for a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attempted {
+    /// It was recorded and goes on, or nobody waits any more.
+    Done,
+    /// It could not be recorded, and waits.
+    Unread,
 }
 
 /// Who makes a call.
@@ -86,6 +98,7 @@ impl ExecRecord {
             last: 0,
             looks: VecDeque::new(),
             hearing: None,
+            spare: Spare::new(),
         }
     }
 
@@ -96,23 +109,45 @@ impl ExecRecord {
 
     /// Takes a waiting `execve` or `execveat`, records it, and only then has it go on. `first` is
     /// the run that the process is to be the first of, where it is.
+    ///
+    /// [`Attempted::Unread`] is left for the caller to refuse: the process is there, and can't be
+    /// looked at for want of a descriptor.
     pub(crate) fn attempted(
         &mut self,
         call: &Notification,
         listener: BorrowedFd<'_>,
         first: Option<(u64, u32, &FirstProgram)>,
         sink: &dyn EventSink,
-    ) -> Result<(), NoticeError> {
-        let Some(caller) = self.caller(call.thread, sink)? else {
-            return Ok(sys::proceed(listener, call.id)?);
-        };
+    ) -> Result<Attempted, NoticeError> {
+        let mut attempted = self.attempt(call, listener, first, sink)?;
+        if attempted == Attempted::Unread && sys::still_waits(listener, call.id) {
+            self.spare.lend();
+            attempted = self.attempt(call, listener, first, sink)?;
+            self.spare.take_back();
+        }
+        let gone = || !sys::still_waits(listener, call.id);
+        Ok(if attempted == Attempted::Unread && gone() { Attempted::Done } else { attempted })
+    }
+
+    fn attempt(
+        &mut self,
+        call: &Notification,
+        listener: BorrowedFd<'_>,
+        first: Option<(u64, u32, &FirstProgram)>,
+        sink: &dyn EventSink,
+    ) -> Result<Attempted, NoticeError> {
+        let Some(caller) = self.caller(call.thread, sink)? else { return Ok(Attempted::Unread) };
         let pid = caller.pid;
         // Every program passes here, so who was never seen has not executed one.
-        let mut image = Image::FORKED;
+        let (mut image, mut file) = (Image::FORKED, None);
         if caller.known {
-            let Some(stat) = Stat::of(pid) else { return Ok(sys::proceed(listener, call.id)?) };
+            let Some(stat) = Stat::of(pid) else { return Ok(Attempted::Unread) };
+            if !stat.image.is_forked() && !stat.image.is_told() {
+                return Ok(Attempted::Unread);
+            }
             self.settle(pid, stat.image, sink)?;
             image = stat.image;
+            file = if image.is_forked() { None } else { stat::file(pid) };
         }
         // Who has a child that asks for a program is one.
         self.stopped(caller.parent, sink)?;
@@ -126,15 +161,23 @@ impl ExecRecord {
             }
         };
         let ppid = self.inside_of_parent(caller.parent);
-        let fresh = (!caller.known).then(|| self.enter(caller, first));
+        let fresh = if caller.known {
+            None
+        } else {
+            let Some(fresh) = self.enter(caller, first) else { return Ok(Attempted::Unread) };
+            Some(fresh)
+        };
         // What was read is the caller's only if it was there all the time.
         if !sys::still_waits(listener, call.id) {
-            return Ok(());
+            if let Some(pidfd) = fresh.and_then(|fresh| fresh.pidfd) {
+                self.ends.forget(pid, &pidfd);
+            }
+            return Ok(Attempted::Done);
         }
         if let Some(fresh) = fresh {
-            self.keep(pid, fresh);
+            self.keep(pid, fresh, sink)?;
         }
-        let Some(process) = self.processes.get_mut(&pid) else { return Ok(()) };
+        let Some(process) = self.processes.get_mut(&pid) else { return Ok(Attempted::Unread) };
         let now = Instant::now();
         let event = Event::ExecAttempt(ExecAttempt {
             run: process.run,
@@ -151,11 +194,12 @@ impl ExecRecord {
             sys::answer(listener, call.id, libc::EPERM)?;
             return Err(NoticeError::Sink);
         }
-        process.image = image;
+        (process.image, process.file) = (image, file);
         process.attempt = Some(Attempt { path });
         let due = together(self.started, now + LOOKS[0]);
         self.looks.push_back(Look { due, pid, proc: process.id.proc, nth: 0 });
-        Ok(sys::proceed(listener, call.id)?)
+        sys::proceed(listener, call.id)?;
+        Ok(Attempted::Done)
     }
 
     /// Takes a waiting `exit_group`: the last chance to see what the process is, and whose its
@@ -170,10 +214,18 @@ impl ExecRecord {
         if !self.knows(pid) {
             pid = ends::process_of(pid).unwrap_or(pid);
         }
+        let same = |process: &Process| {
+            process.pidfd.is_some() || Stat::of(pid).is_some_and(|stat| stat.born == process.born)
+        };
+        if self.processes.get(&pid).is_some_and(|process| !same(process)) {
+            // One of the same id that was there before has ended, and nobody told.
+            self.ended(pid, sink)?;
+        }
         let Some(process) = self.processes.get(&pid) else {
             // One that only forked, and may be the only link to those below it.
             self.hand_on(pid, 1);
-            return Ok(sys::proceed(listener, call.id)?);
+            sys::proceed(listener, call.id)?;
+            return Ok(());
         };
         let (unheard, parents) = (process.pidfd.is_none(), process.parents);
         let old = process.since.elapsed() >= WORTH_ASKING;
@@ -187,10 +239,13 @@ impl ExecRecord {
         let Some(process) = self.processes.get_mut(&pid) else { return Ok(()) };
         let cpu = stat.filter(|_| old).map(|stat| stat.cpu());
         let now = Instant::now();
-        process.last = Some(LastWords { code, cpu, peak, at: now });
+        let last = LastWords { code, cpu, peak, at: now };
         self.hearing = self.hearing.or(Some(together(self.started, now)));
         let settled = stat.and_then(|stat| process.settle(pid, stat.image, self.started));
-        sys::proceed(listener, call.id)?;
+        // What is let go on ends; what a signal took away from here may live on.
+        if sys::proceed(listener, call.id)? {
+            process.last = Some(last);
+        }
         if let Some(exec) = settled {
             sink.event(exec)?;
         }
@@ -249,7 +304,7 @@ impl ExecRecord {
             }
             let before = process.image;
             let Some(stat) = Stat::of(look.pid) else { continue };
-            if before.became(stat.image) {
+            if before.became(stat.image) == Became::Another {
                 self.settle(look.pid, stat.image, sink)?;
             } else {
                 let after = LOOKS.get(look.nth + 1).copied().unwrap_or(LATER);
@@ -309,8 +364,12 @@ impl ExecRecord {
         }
     }
 
-    /// A process that is not on record yet.
-    fn enter(&mut self, caller: Caller, first: Option<(u64, u32, &FirstProgram)>) -> Process {
+    /// A process that is not on record yet. `None` when it can't be looked at.
+    fn enter(
+        &mut self,
+        caller: Caller,
+        first: Option<(u64, u32, &FirstProgram)>,
+    ) -> Option<Process> {
         let Caller { pid, parent: above, pidfd, .. } = caller;
         let (run, inside, parent) = match first {
             Some((run, inside, _)) => {
@@ -325,14 +384,19 @@ impl ExecRecord {
                 (run, self.namespace.inside(pid), parent)
             }
         };
+        if inside == 0 {
+            return None;
+        }
         let id = ProcessId { proc: self.last + 1, pid: inside };
         if first.is_some() {
             self.descent.leads(pid, (id, run));
         }
+        // What is lent is for looking only.
+        let pidfd = pidfd.filter(|_| !self.spare.is_lent());
         let pidfd = pidfd.and_then(|pidfd| self.ends.watch(pid, pidfd));
         // The pidfd names the process; without one its start time does.
-        let born = if pidfd.is_some() { 0 } else { Stat::of(pid).map_or(0, |stat| stat.born) };
-        Process {
+        let born = if pidfd.is_some() { 0 } else { Stat::of(pid)?.born };
+        Some(Process {
             id,
             run,
             parent,
@@ -340,27 +404,29 @@ impl ExecRecord {
             since: Instant::now(),
             pidfd,
             image: Image::FORKED,
+            file: None,
             attempt: None,
             failed: 0,
             parents: false,
             last: None,
-        }
+        })
     }
 
-    fn keep(&mut self, pid: u32, process: Process) {
+    fn keep(&mut self, pid: u32, process: Process, sink: &dyn EventSink) -> Result<(), SinkClosed> {
         self.last = process.id.proc;
         if process.pidfd.is_none() {
             if self.unwatched == UNWATCHED {
                 let unheard = |(_, process): &(&u32, &Process)| process.pidfd.is_none();
                 let oldest = self.processes.iter().filter(unheard).min_by_key(|(_, p)| p.id.proc);
                 if let Some(pid) = oldest.map(|(pid, _)| *pid) {
-                    self.processes.remove(&pid);
+                    // It is forgotten, whether it has ended or not: nobody would tell.
+                    self.ended(pid, sink)?;
                 }
-            } else {
-                self.unwatched += 1;
             }
+            self.unwatched += 1;
         }
         self.processes.insert(pid, process);
+        Ok(())
     }
 
     /// The nearest process on record at or above this one, and its run.

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
 use crate::event::{EventSink, SinkClosed};
-use crate::exec_record::{ExecRecord, FirstProgram};
+use crate::exec_record::{Attempted, ExecRecord, FirstProgram};
 use crate::refusals::Refusals;
 use crate::sys::Notification;
 
@@ -68,7 +68,11 @@ impl Notices {
         sink: &dyn EventSink,
     ) -> Result<(), NoticeError> {
         match Notice::of(call) {
-            Notice::Exec => self.execs.attempted(call, listener, first, sink),
+            Notice::Exec => match self.execs.attempted(call, listener, first, sink)? {
+                Attempted::Done => Ok(()),
+                // What can't be recorded does not begin.
+                Attempted::Unread => self.refusals.answer(call, listener, sink),
+            },
             Notice::Exit => self.execs.exits(call, listener, sink),
             Notice::Refusal => {
                 self.execs.stopped(call.thread, sink)?;

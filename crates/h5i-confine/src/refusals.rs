@@ -13,6 +13,20 @@ use crate::sys::{self, Notification};
 /// Kinds that are told apart in one session; what comes beyond is counted as one kind.
 const KINDS: usize = 1024;
 const ERRNO: i32 = libc::EPERM;
+/// That of a program that could not be recorded; execve(2) has it for what is short for a while.
+const UNRECORDED: i32 = libc::EAGAIN;
+
+const NO_DESCRIPTOR: &str =
+    "no program begins unrecorded, and h5i has no descriptor left to look at it: raise `ulimit -n`";
+
+/// The program that a call asks for could not be recorded.
+fn is_unrecorded(nr: i32) -> bool {
+    matches!(libc::c_long::from(nr), libc::SYS_execve | libc::SYS_execveat)
+}
+
+fn errno_of(nr: i32) -> i32 {
+    if is_unrecorded(nr) { UNRECORDED } else { ERRNO }
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
@@ -62,7 +76,7 @@ impl Refusals {
             self.kinds.insert(kind, 0);
             sink.event(event)
         };
-        sys::answer(listener, call.id, ERRNO)?;
+        sys::answer(listener, call.id, errno_of(call.nr))?;
         Ok(outcome?)
     }
 
@@ -78,8 +92,11 @@ impl Refusals {
     }
 
     fn event(&self, kind: &Kind, pid: u32, count: u64) -> Event {
-        let (name, reason) = seccomp::by_number(kind.nr)
-            .map_or(("others", "more kinds than are told apart"), |r| (r.name, r.reason));
+        let (name, reason) = match seccomp::by_number(kind.nr) {
+            _ if is_unrecorded(kind.nr) => ("execve", NO_DESCRIPTOR),
+            Some(rule) => (rule.name, rule.reason),
+            None => ("others", "more kinds than are told apart"),
+        };
         Event::RefusedCall(RefusedCall {
             name,
             nr: kind.nr,
@@ -88,7 +105,7 @@ impl Refusals {
             allowed_by: seccomp::allowed_by(kind.nr, kind.args),
             pid,
             program: kind.program.clone(),
-            errno: ERRNO,
+            errno: errno_of(kind.nr),
             count,
             since_start: self.started.elapsed(),
         })

@@ -41,7 +41,7 @@ impl<T> Seen<T> {
 pub struct Arguments {
     /// Those that are kept, each to at most 4096 bytes, all together to at most 64 KiB.
     pub argv: Vec<Vec<u8>>,
-    /// How many were cut or left out; they are counted up to 16,384.
+    /// How many were cut or left out; at most the first 16,384 are kept, and about a million counted.
     pub cut: u32,
 }
 

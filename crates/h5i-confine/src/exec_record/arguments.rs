@@ -11,8 +11,11 @@ use super::stat;
 const STRING: usize = 4096;
 /// The most bytes of all arguments together that are kept, each counted with its end.
 const ALL: usize = 65_536;
-/// The most arguments that are counted.
-const COUNTED: usize = 16_384;
+/// The most arguments that are looked at.
+const LOOKED_AT: usize = 16_384;
+/// The most that are counted: more than any exec can pass, whose strings and pointers have 6 MiB
+/// together (execve(2)).
+const COUNTED: u32 = 1 << 20;
 /// Read of each argument at once; most are shorter.
 const FIRST: usize = 128;
 /// Arguments that are read together.
@@ -30,7 +33,8 @@ pub(super) fn asked(call: &Notification) -> (Seen<Vec<u8>>, Seen<Arguments>) {
     if argv_place(call) == 1
         && let Some((path, pointers)) = path_and_pointers(call.thread, call.args[0], array)
     {
-        let arguments = collect(call.thread, &pointers).map_or_else(|e| unread(&e), Seen::Read);
+        let arguments = collect(call.thread, &pointers, 0);
+        let arguments = arguments.map_or_else(|e| unread(&e), Seen::Read);
         return (Seen::Read(path), arguments);
     }
     (path(call), strings(call.thread, array))
@@ -111,7 +115,8 @@ fn strings(thread: u32, address: u64) -> Seen<Arguments> {
     if address == 0 {
         return Seen::Read(Arguments::default());
     }
-    match pointers(thread, address).and_then(|pointers| collect(thread, &pointers)) {
+    let found = pointers(thread, address);
+    match found.and_then(|(pointers, beyond)| collect(thread, &pointers, beyond)) {
         Ok(arguments) => Seen::Read(arguments),
         Err(error) => unread(&error),
     }
@@ -121,30 +126,35 @@ fn unread<T>(error: &io::Error) -> Seen<T> {
     Seen::Unread { errno: error.raw_os_error().unwrap_or(libc::EIO) }
 }
 
-/// The pointers of an array up to its null.
-fn pointers(thread: u32, address: u64) -> io::Result<Vec<u64>> {
+/// The pointers of an array up to its null, and how many there are beyond those.
+fn pointers(thread: u32, address: u64) -> io::Result<(Vec<u64>, u32)> {
     let mut found = Vec::new();
-    let mut bytes = POINTERS;
-    while found.len() < COUNTED {
-        let part = read(thread, address + 8 * found.len() as u64, bytes)?;
+    let (mut beyond, mut at, mut bytes) = (0, address, POINTERS);
+    while beyond < COUNTED {
+        let part = match read(thread, at, bytes) {
+            // What follows is not the kernel's to pass on either.
+            Err(_) if beyond > 0 => break,
+            part => part?,
+        };
         for word in part.chunks_exact(8) {
             let Ok(word) = <[u8; 8]>::try_from(word) else { break };
             match u64::from_ne_bytes(word) {
-                0 => return Ok(found),
-                pointer => found.push(pointer),
+                0 => return Ok((found, beyond)),
+                pointer if found.len() < LOOKED_AT => found.push(pointer),
+                _ => beyond += 1,
             }
         }
         if part.len() < 8 {
             return Err(rustix::io::Errno::FAULT.into());
         }
-        bytes = 4096;
+        at = at.wrapping_add((part.len() / 8 * 8) as u64);
+        bytes = if beyond > 0 { 65_536 } else { 4096 };
     }
-    found.truncate(COUNTED);
-    Ok(found)
+    Ok((found, beyond))
 }
 
-fn collect(thread: u32, pointers: &[u64]) -> io::Result<Arguments> {
-    let mut kept = Arguments::default();
+fn collect(thread: u32, pointers: &[u64], beyond: u32) -> io::Result<Arguments> {
+    let mut kept = Arguments { cut: beyond, ..Arguments::default() };
     let mut left = ALL;
     for some in pointers.chunks(TOGETHER) {
         let beginnings = beginnings(thread, some);
@@ -256,8 +266,16 @@ mod tests {
             panic!("not read")
         };
         assert_eq!((many.argv.len(), many.cut), (4096, 904));
-        let Seen::Read(empty) = own(&vec![&b""[..]; 16_000]) else { panic!("not read") };
-        assert_eq!((empty.argv.len(), empty.cut), (16_000, 0));
+        for (words, kept, cut) in [
+            (16_000, 16_000, 0),
+            (16_384, 16_384, 0),
+            (16_385, 16_384, 1),
+            (20_000, 16_384, 3616),
+            (300_000, 16_384, 283_616),
+        ] {
+            let Seen::Read(empty) = own(&vec![&b""[..]; words]) else { panic!("not read") };
+            assert_eq!((empty.argv.len(), empty.cut), (kept, cut), "{words}");
+        }
     }
 
     #[test]

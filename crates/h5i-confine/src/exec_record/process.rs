@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use super::stat::{self, Image};
+use super::stat::{self, Became, File, Image};
 use crate::event::{Event, Exec, ProcessEnd, ProcessEnded, ProcessId, Seen};
 
 #[derive(Debug)]
@@ -17,6 +17,8 @@ pub(super) struct Process {
     pub(super) pidfd: Option<OwnedFd>,
     /// What it was when it was last seen, or at its attempt.
     pub(super) image: Image,
+    /// The file that it executed then, where it may execute another one with the same image.
+    pub(super) file: Option<File>,
     pub(super) attempt: Option<Attempt>,
     pub(super) failed: u32,
     /// It has a child on record.
@@ -39,15 +41,20 @@ pub(super) struct LastWords {
     pub(super) at: Instant,
 }
 
-/// Who is heard to have ended so soon after its last words ended then. Words long ago were not its
-/// last: a signal can interrupt who is about to end.
-const SOON: Duration = Duration::from_millis(100);
-
 impl Process {
     /// Sees what came of the attempt that is under way, if one is.
     pub(super) fn settle(&mut self, pid: u32, image: Image, started: Instant) -> Option<Event> {
+        self.attempt.as_ref()?;
+        let another = match self.image.became(image) {
+            Became::Unknown => return None,
+            Became::Nothing => false,
+            Became::Another => true,
+            Became::Alike => {
+                self.file.zip(stat::file(pid)).is_some_and(|(before, now)| before != now)
+            }
+        };
         let attempt = self.attempt.take()?;
-        if !self.image.became(image) {
+        if !another {
             self.failed = self.failed.saturating_add(1);
             return None;
         }
@@ -62,16 +69,18 @@ impl Process {
         }))
     }
 
-    /// How long, from its first attempt on, if its end is heard of now.
-    fn lived(&self, now: Instant) -> Duration {
-        let last = self.last.map(|last| last.at).filter(|at| now.duration_since(*at) <= SOON);
+    /// How long, from its first attempt on, if its end is heard of now: to its last words, however
+    /// late its parent waits for it, or until now.
+    fn lived(&self, end: Option<ProcessEnd>, now: Instant) -> Duration {
+        let fits = |last: &LastWords| end.is_none_or(|end| end == ProcessEnd::Exited(last.code));
+        let last = self.last.filter(fits).map(|last| last.at);
         last.unwrap_or(now).duration_since(self.since)
     }
 
     /// It has ended; `end` is the kernel's word for how.
     pub(super) fn ended(self, end: Option<ProcessEnd>, started: Instant) -> Event {
         let said = self.last.map(|last| ProcessEnd::Exited(last.code));
-        let wall = self.lived(Instant::now());
+        let wall = self.lived(end, Instant::now());
         Event::ProcessEnded(ProcessEnded {
             run: self.run,
             process: self.id,
@@ -89,10 +98,11 @@ impl Process {
 mod tests {
     use super::*;
 
-    /// How long a process lived that began and spoke its last words so long ago.
-    fn lived(began: Duration, spoke: Option<Duration>) -> Duration {
+    /// How long a process lived that began so long ago, said some time ago that it ends with code 3,
+    /// and ended so.
+    fn lived(began: Duration, spoke: Option<Duration>, end: Option<ProcessEnd>) -> Duration {
         let now = Instant::now();
-        let last = spoke.map(|ago| LastWords { code: 0, cpu: None, peak: None, at: now - ago });
+        let last = spoke.map(|ago| LastWords { code: 3, cpu: None, peak: None, at: now - ago });
         let id = ProcessId { proc: 1, pid: 1 };
         let process = Process {
             id,
@@ -102,21 +112,26 @@ mod tests {
             since: now - began,
             pidfd: None,
             image: Image::FORKED,
+            file: None,
             attempt: None,
             failed: 0,
             parents: false,
             last,
         };
-        process.lived(now)
+        process.lived(end, now)
     }
 
     #[test]
     fn its_life_ends_with_its_last_words_if_they_were() {
         let (ten, five) = (Duration::from_secs(10), Duration::from_secs(5));
-        assert_eq!(lived(ten, None), ten);
-        let left = Duration::from_millis(10);
-        assert_eq!(lived(ten, Some(left)), ten - left);
-        // Who goes on after saying that it ends has not ended then.
-        assert_eq!(lived(ten, Some(five)), ten);
+        assert_eq!(lived(ten, None, None), ten);
+        let fits = Some(ProcessEnd::Exited(3));
+        for end in [None, fits] {
+            assert_eq!(lived(ten, Some(five), end), five, "{end:?}");
+        }
+        // Who ended in another way went on after its words.
+        for end in [ProcessEnd::Exited(0), ProcessEnd::Signaled(9), ProcessEnd::Untold] {
+            assert_eq!(lived(ten, Some(five), Some(end)), ten, "{end:?}");
+        }
     }
 }

@@ -22,14 +22,39 @@ impl Image {
     pub(super) const FORKED: Self = Self { forked: true, places: [0; 5] };
 
     /// Whether a process with this image that has that one now has executed a program.
-    pub(super) fn became(&self, now: Self) -> bool {
-        if self.forked { !now.forked } else { *self != now }
+    pub(super) fn became(&self, now: Self) -> Became {
+        match (self.forked, now.forked) {
+            (true, true) => Became::Nothing,
+            (true, false) => Became::Another,
+            _ if !now.is_told() => Became::Unknown,
+            _ if self.places != now.places => Became::Another,
+            _ => Became::Alike,
+        }
+    }
+
+    /// Whether the kernel tells where the memory is. It does not of a thread that has ended.
+    pub(super) fn is_told(&self) -> bool {
+        self.places != [0; 5]
     }
 
     /// Whether the process has not executed a program since it was forked.
     pub(super) fn is_forked(&self) -> bool {
         self.forked
     }
+}
+
+/// What the images before and after an attempt say of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Became {
+    /// It has executed no program.
+    Nothing,
+    /// It has executed one.
+    Another,
+    /// Its memory lies as before. Where the kernel does not lay it out at random, that of another
+    /// program may.
+    Alike,
+    /// There is no telling.
+    Unknown,
 }
 
 /// What is used of a process's line.
@@ -47,11 +72,24 @@ pub(super) struct Stat {
 }
 
 impl Stat {
-    /// Reads it. `None` when the process is gone.
+    /// Reads it. `None` when the process is gone, or nothing can be read for want of a descriptor.
+    ///
+    /// Where the first thread has ended and others go on, the image is theirs.
     pub(super) fn of(pid: u32) -> Option<Self> {
+        let mut stat = Self::at(&format!("/proc/{pid}/stat"))?;
+        if !stat.image.is_told() && stat.threads > 1 {
+            let of = |thread| Self::at(&format!("/proc/{pid}/task/{thread}/stat"));
+            let told = threads(pid).filter_map(of).map(|other| other.image);
+            if let Some(told) = told.filter(Image::is_told).last() {
+                stat.image.places = told.places;
+            }
+        }
+        Some(stat)
+    }
+
+    fn at(path: &str) -> Option<Self> {
         let mut buffer = [0u8; 1024];
-        let text = read(&format!("/proc/{pid}/stat"), &mut buffer)?;
-        Self::parse(text)
+        Self::parse(read(path, &mut buffer)?)
     }
 
     fn parse(text: &[u8]) -> Option<Self> {
@@ -143,19 +181,47 @@ pub(super) fn children(pid: u32, threads: u64) -> Vec<u32> {
     if threads <= 1 {
         return of(&pid.to_string());
     }
-    let Ok(all) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-    all.filter_map(|thread| thread.ok()?.file_name().into_string().ok())
-        .flat_map(|thread| of(&thread))
-        .collect()
+    self::threads(pid).flat_map(|thread| of(&thread.to_string())).collect()
 }
 
-/// Where one of a process's links leads, as the box sees it.
+/// The threads of a process that are there.
+fn threads(pid: u32) -> impl Iterator<Item = u32> {
+    let all = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
+    all.filter_map(|thread| thread.ok()?.file_name().to_str()?.parse().ok())
+}
+
+/// Where one of a process's links leads, as the box sees it. That of one whose first thread has
+/// ended and others go on is theirs.
 pub(super) fn link(pid: u32, name: &str) -> Seen<Vec<u8>> {
-    let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
-    match readlinkat_raw(CWD, format!("/proc/{pid}/{name}"), &mut buffer) {
-        Ok((path, _)) => Seen::Read(path.to_vec()),
-        Err(error) => Seen::Unread { errno: error.raw_os_error() },
+    of_threads(pid, name, |path| {
+        let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
+        readlinkat_raw(CWD, path, &mut buffer).map(|(path, _)| path.to_vec())
+    })
+    .map_or_else(|error| Seen::Unread { errno: error.raw_os_error() }, Seen::Read)
+}
+
+/// A file, by its file system and number.
+pub(super) type File = (u64, u64);
+
+/// The file that a process executes. `None` where it can't be asked for.
+pub(super) fn file(pid: u32) -> Option<File> {
+    let found = of_threads(pid, "exe", |path| rustix::fs::stat(path)).ok()?;
+    Some((found.st_dev, found.st_ino))
+}
+
+/// What is read at a name of a process, or, where its first thread has ended, of another one.
+fn of_threads<T>(
+    pid: u32,
+    name: &str,
+    read: impl Fn(&str) -> rustix::io::Result<T>,
+) -> rustix::io::Result<T> {
+    let first = read(&format!("/proc/{pid}/{name}"));
+    if !matches!(first, Err(rustix::io::Errno::NOENT)) {
+        return first;
     }
+    let others = threads(pid).filter(|thread| *thread != pid);
+    let of = |thread| read(&format!("/proc/{pid}/task/{thread}/{name}")).ok();
+    others.filter_map(of).next().ok_or(rustix::io::Errno::NOENT)
 }
 
 /// The beginning of a small file of `/proc`, which one read yields whole.

@@ -119,6 +119,7 @@ const NAMESPACES: &str = "a nested namespace would bring back capabilities in it
 const MEMORY: &str = "reads or writes another process";
 const INIT: &str = "the box's init can't be signalled from inside";
 const INIT_BOUNDS: &str = "later runs would inherit what is set for the box's init";
+const MARKS: &str = "moves the marks by which it is seen that a process became another program";
 const KERNEL: &str = "changes or inspects the kernel";
 const CLOCK: &str = "changes the host's clock";
 const KEYS: &str = "kernel keyrings are not separated by namespaces";
@@ -258,6 +259,7 @@ pub(crate) const REFUSED: &[Refused] = &[
         ]),
         TERMINAL,
     ),
+    both("prctl", 157, 167, Argument(&[&[Arg::Is(0, 35)]]), MARKS), // PR_SET_MM
     both(
         "fcntl",
         72,

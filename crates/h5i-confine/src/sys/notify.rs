@@ -57,23 +57,24 @@ pub(crate) fn still_waits(listener: BorrowedFd<'_>, id: u64) -> bool {
 
 /// Answers a waiting call with an errno. A caller that died in the meantime is no error.
 pub(crate) fn answer(listener: BorrowedFd<'_>, id: u64, errno: i32) -> io::Result<()> {
-    reply(listener, libc::seccomp_notif_resp { id, val: 0, error: -errno, flags: 0 })
+    reply(listener, libc::seccomp_notif_resp { id, val: 0, error: -errno, flags: 0 }).map(drop)
 }
 
-/// Has the kernel go on with a waiting call. A caller that died in the meantime is no error.
-pub(crate) fn proceed(listener: BorrowedFd<'_>, id: u64) -> io::Result<()> {
+/// Has the kernel go on with a waiting call; `false` when nobody waits any more: the caller died in
+/// the meantime, or a signal's handler took it elsewhere.
+pub(crate) fn proceed(listener: BorrowedFd<'_>, id: u64) -> io::Result<bool> {
     // SECCOMP_USER_NOTIF_FLAG_CONTINUE
     reply(listener, libc::seccomp_notif_resp { id, val: 0, error: 0, flags: 1 })
 }
 
-fn reply(listener: BorrowedFd<'_>, mut reply: libc::seccomp_notif_resp) -> io::Result<()> {
+fn reply(listener: BorrowedFd<'_>, mut reply: libc::seccomp_notif_resp) -> io::Result<bool> {
     // SAFETY: NOTIF_SEND reads one seccomp_notif_resp.
     let result = unsafe {
         libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND as _, &raw mut reply)
     };
     if result == 0 {
-        return Ok(());
+        return Ok(true);
     }
     let error = io::Error::last_os_error();
-    if error.raw_os_error() == Some(libc::ENOENT) { Ok(()) } else { Err(error) }
+    if error.raw_os_error() == Some(libc::ENOENT) { Ok(false) } else { Err(error) }
 }

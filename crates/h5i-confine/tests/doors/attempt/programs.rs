@@ -2,9 +2,10 @@
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
+use std::time::Duration;
 
 use super::{Attempt, number};
-use crate::call::{A, Outcome, call, fork, leave, of, open, wait};
+use crate::call::{A, Outcome, call, fork, leave, of, open, stay, wait};
 
 pub(crate) const ALL: &[(&str, Attempt)] = &[
     // Started by `vfork` or what is like it.
@@ -32,6 +33,50 @@ pub(crate) const ALL: &[(&str, Attempt)] = &[
         const PR_SET_NAME: i64 = 15;
         call(libc::SYS_prctl, &mut [A::N(PR_SET_NAME), A::S("kworker) 1 (x")])?;
         Err(of(&Command::new(a[0]).args(&a[1..]).exec()))
+    }),
+    // Waits for its child a while after that has ended; yields its wait status.
+    ("reap-late", |a| {
+        let child = Command::new(a[1]).args(&a[2..]).spawn().map_err(|e| of(&e))?;
+        std::thread::sleep(Duration::from_millis(u64::try_from(number(a[0])).unwrap_or(0)));
+        Ok(wait(i32::try_from(child.id()).unwrap_or(0)).to_string())
+    }),
+    ("fail-and-end", |a| {
+        of(&Command::new(a[0]).exec());
+        if a[1] == "exit" {
+            // The call that ends a thread alone.
+            call(libc::SYS_exit, &mut [A::N(3)])?;
+        }
+        call(libc::SYS_kill, &mut [A::N(std::process::id().into()), A::N(9)])?;
+        stay();
+    }),
+    ("without-leader", |a| {
+        let (program, left) = (a[0].to_owned(), number(a[1]));
+        std::thread::spawn(move || {
+            let own = std::process::id();
+            let stat = format!("/proc/{own}/task/{own}/stat");
+            // The first thread is gone but for its number.
+            while !std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") Z ")) {}
+            if left > 0 {
+                let left = (left - 1).to_string();
+                of(&Command::new(&program)
+                    .args(["attempt", "without-leader", &program, &left])
+                    .exec());
+            }
+            call(libc::SYS_exit_group, &mut [A::N(7)])
+        });
+        call(libc::SYS_exit, &mut [A::N(0)])?;
+        stay();
+    }),
+    // Two programs by turns, each with its memory where the other one had it.
+    ("unrandomised", |a| {
+        const ADDR_NO_RANDOMIZE: i64 = 0x4_0000;
+        call(libc::SYS_personality, &mut [A::N(ADDR_NO_RANDOMIZE)])?;
+        let left = number(a[2]);
+        if left == 0 {
+            leave(0);
+        }
+        let left = (left - 1).to_string();
+        Err(of(&Command::new(a[0]).args(["attempt", "unrandomised", a[1], a[0], &left]).exec()))
     }),
     ("without-arguments", |a| {
         let pid = fork();

@@ -7,6 +7,7 @@ mod measured;
 mod nested;
 mod network;
 mod observe;
+mod outcomes;
 mod parents;
 mod placements;
 mod programs;
@@ -31,6 +32,7 @@ pub(crate) fn all() -> impl Iterator<Item = Scenario> {
         observe::ALL,
         parents::ALL,
         placements::ALL,
+        outcomes::ALL,
         programs::ALL,
         starts::ALL,
         stdio::ALL,

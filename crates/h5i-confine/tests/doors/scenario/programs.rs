@@ -37,34 +37,34 @@ pub(crate) const ALL: &[Scenario] = &[
 
 /// What was observed of one process.
 #[derive(Debug, Default)]
-struct Life {
-    attempts: Vec<ExecAttempt>,
-    execs: Vec<Exec>,
-    end: Option<ProcessEnded>,
+pub(super) struct Life {
+    pub(super) attempts: Vec<ExecAttempt>,
+    pub(super) execs: Vec<Exec>,
+    pub(super) end: Option<ProcessEnded>,
 }
 
 impl Life {
-    fn arguments(&self) -> Vec<String> {
+    pub(super) fn arguments(&self) -> Vec<String> {
         let last = self.attempts.last().and_then(|attempt| attempt.arguments.read());
         let words = last.map(|arguments| arguments.argv.clone()).unwrap_or_default();
         words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect()
     }
 
-    fn exe(&self) -> String {
+    pub(super) fn exe(&self) -> String {
         self.execs.last().map_or_else(String::new, |exec| text(&exec.exe))
     }
 
-    fn code(&self) -> Option<ProcessEnd> {
+    pub(super) fn code(&self) -> Option<ProcessEnd> {
         self.end.as_ref().map(|end| end.end)
     }
 }
 
-fn text(seen: &Seen<Vec<u8>>) -> String {
+pub(super) fn text(seen: &Seen<Vec<u8>>) -> String {
     seen.read().map_or_else(|| "?".to_owned(), |bytes| String::from_utf8_lossy(bytes).into_owned())
 }
 
 /// The processes of a session, by their numbers.
-fn lives(fresh: &Fresh) -> BTreeMap<u64, Life> {
+pub(super) fn lives(fresh: &Fresh) -> BTreeMap<u64, Life> {
     let mut lives: BTreeMap<u64, Life> = BTreeMap::new();
     for event in std::mem::take(&mut *fresh.sink.0.lock().unwrap()) {
         match event {
@@ -91,7 +91,7 @@ fn shell(fresh: &Fresh, line: &str) -> (Outcome, BTreeMap<u64, Life>) {
 }
 
 /// Makes an attempt in a session of its own; yields what it said and what was observed.
-fn attempt(fresh: &Fresh, words: &[&str]) -> (String, BTreeMap<u64, Life>) {
+pub(super) fn attempt(fresh: &Fresh, words: &[&str]) -> (String, BTreeMap<u64, Life>) {
     let session = fresh.start();
     let mut command = session.command(format!("{TOOLS}/attempt"));
     let output = command.arg("attempt").args(words).output().unwrap();
@@ -100,7 +100,7 @@ fn attempt(fresh: &Fresh, words: &[&str]) -> (String, BTreeMap<u64, Life>) {
 }
 
 /// The one life whose last arguments are these.
-fn of<'a>(lives: &'a BTreeMap<u64, Life>, words: &[&str]) -> Result<&'a Life, String> {
+pub(super) fn of<'a>(lives: &'a BTreeMap<u64, Life>, words: &[&str]) -> Result<&'a Life, String> {
     let found: Vec<&Life> = lives.values().filter(|life| life.arguments() == words).collect();
     match found.as_slice() {
         [life] => Ok(life),
@@ -347,6 +347,15 @@ fn long(world: &World) -> Result<String, String> {
     Ok(format!("{} kept, {} cut", many.argv.len(), many.cut))
 }
 
+/// How many files this process may have open, soft and hard, until now and from now on.
+pub(super) fn open_files(value: Option<[u64; 2]>) -> [u64; 2] {
+    let mut old = [0u8; 16];
+    let new: Vec<u8> = value.iter().flatten().flat_map(|n| n.to_ne_bytes()).collect();
+    let new = if new.is_empty() { A::N(0) } else { A::In(&new) };
+    call(libc::SYS_prlimit64, &mut [A::N(0), A::N(7), new, A::Out(&mut old)]).unwrap();
+    [&old[..8], &old[8..]].map(|half| u64::from_ne_bytes(half.try_into().unwrap()))
+}
+
 fn crowd(world: &World) -> Result<String, String> {
     let fresh = world.fresh(|p| p.limits.processes = None);
     // All are there until the pipe's last writer is gone.
@@ -356,18 +365,11 @@ fn crowd(world: &World) -> Result<String, String> {
                 /bin/sh -c 'echo > /tmp/q; read x < /tmp/r' 8<&- 9>&- & cat /tmp/q; kill -9 $!; \
                 exec 9>&-; wait; exit 0";
     // A harness that may open 400 files has a quarter of them for this.
-    let limit = |value: Option<[u64; 2]>| {
-        let mut old = [0u8; 16];
-        let new: Vec<u8> = value.iter().flatten().flat_map(|n| n.to_ne_bytes()).collect();
-        let new = if new.is_empty() { A::N(0) } else { A::In(&new) };
-        call(libc::SYS_prlimit64, &mut [A::N(0), A::N(7), new, A::Out(&mut old)]).unwrap();
-        [&old[..8], &old[8..]].map(|half| u64::from_ne_bytes(half.try_into().unwrap()))
-    };
-    let usual = limit(None);
-    limit(Some([400, usual[1]]));
+    let usual = open_files(None);
+    open_files(Some([400, usual[1]]));
     let session = fresh.start();
     let output = session.command("/bin/sh").args(["-c", line]).output();
-    limit(Some(usual));
+    open_files(Some(usual));
     let outcome = output.unwrap().outcome;
     drop(session);
     must(outcome == Outcome::Exited(0), "outcome", outcome)?;

@@ -120,6 +120,14 @@ fn other() -> Vec<Door> {
             Sees(String::new()),
             Outside,
         ),
+        // PR_SET_MM_MAP_SIZE, and PR_GET_DUMPABLE beside it.
+        door(
+            "D3n",
+            "marks of memory that are moved",
+            &["raw", &libc::SYS_prctl.to_string(), "35", "15", "0"],
+            Refused("prctl"),
+            Like(words(&["raw", &libc::SYS_prctl.to_string(), "3"])),
+        ),
         door(
             "D4b",
             "a number beyond the table",
