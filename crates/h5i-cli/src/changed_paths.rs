@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 pub(crate) use index_mark::{TOKEN, mark_unchanged};
-pub(crate) use index_paths::index_paths;
+pub(crate) use index_paths::{has_untracked, index_paths};
 
 /// Where such a box sees its upper layer.
 pub(crate) const UPPER_IN_BOX: &str = "/run/h5i/upper";

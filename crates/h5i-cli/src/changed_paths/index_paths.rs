@@ -9,9 +9,19 @@ const FLAGS: usize = 60;
 /// The flag that there are two more bytes of flags.
 const EXTENDED: u8 = 0x40;
 
+/// The extension that remembers which files git does not track.
+const UNTRACKED: &[u8] = b"UNTR";
+
+/// Whether an index may remember which files of a directory git does not track. Git then looks again
+/// at those directories only that the answer names, which are those of its entries.
+pub(crate) fn has_untracked(index: &[u8]) -> bool {
+    index.windows(UNTRACKED.len()).any(|four| four == UNTRACKED)
+}
+
 /// The paths of an index's entries, in its order (gitformat-index(5), versions 2 and 3). `None` for
-/// another version, for one that is not whole, and where an extension says that the entries are not
-/// all: who needs those reads it by libgit2, which takes longer than `git status` itself.
+/// another version, for one that is not whole, where an extension says that the entries are not all,
+/// and for one with a [cache of untracked files](has_untracked): who needs those reads it by libgit2,
+/// which takes longer than `git status` itself.
 pub(crate) fn index_paths(index: &[u8]) -> Option<Vec<&[u8]>> {
     let mut rest = index.strip_prefix(b"DIRC")?.get(..index.len().checked_sub(4 + CHECKSUM)?)?;
     let version = number(&mut rest)?;
@@ -31,7 +41,7 @@ pub(crate) fn index_paths(index: &[u8]) -> Option<Vec<&[u8]>> {
     }
     while !rest.is_empty() {
         let (name, mut content) = rest.split_at_checked(4)?;
-        if !name[0].is_ascii_uppercase() {
+        if !name[0].is_ascii_uppercase() || name == UNTRACKED {
             return None;
         }
         let length = number(&mut content)?;
@@ -124,12 +134,13 @@ mod tests {
         let mut fourth = bytes.clone();
         fourth[7] = 4;
         assert_eq!(index_paths(&fourth), None);
-        // A sparse or a split index: its entries are not all.
-        for name in [b"sdir", b"link"] {
+        // A sparse or a split index: its entries are not all. One that remembers more than entries.
+        for name in [b"sdir", b"link", b"UNTR"] {
             let mut other = bytes[..bytes.len() - CHECKSUM].to_vec();
             other.extend_from_slice(name);
             other.extend_from_slice(&[0; 4 + CHECKSUM]);
             assert_eq!(index_paths(&other), None);
+            assert_eq!(has_untracked(&other), name == b"UNTR");
         }
     }
 }

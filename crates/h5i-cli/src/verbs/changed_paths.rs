@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::Answer;
 use crate::args::ChangedPathsArgs;
-use crate::changed_paths::{TOKEN, UPPER_IN_BOX, Views, index_paths};
+use crate::changed_paths::{TOKEN, UPPER_IN_BOX, Views, has_untracked, index_paths};
 use crate::failure::Failure;
 use crate::surroundings::Surroundings;
 
@@ -48,6 +48,7 @@ fn text(surroundings: &Surroundings, args: &ChangedPathsArgs) -> io::Result<Vec<
     let entries: Vec<Vec<u8>>;
     let paths = match index_paths(&bytes) {
         Some(paths) => paths,
+        None if has_untracked(&bytes) => return Err(other()),
         None => {
             let index = Index::open(&index).map_err(io::Error::other)?;
             entries = index.iter().map(|entry| entry.path).collect();

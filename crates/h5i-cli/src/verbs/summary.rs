@@ -123,10 +123,11 @@ pub(super) fn refusals(refused: &[Refused]) -> String {
         };
         let head = if text.is_empty() { "refused " } else { "        " };
         // Writing to a String can't fail.
-        let allowed = call.allowed_by.as_ref().map_or_else(
-            || "nothing allows it".to_owned(),
-            |rule| format!("allow at create: --set '{rule}'"),
-        );
+        let allowed = match &call.allowed_by {
+            Some(rule) => format!("allow at create: --set '{rule}'"),
+            None if call.call == "execve" => "no rule is in its way".to_owned(),
+            None => "nothing allows it".to_owned(),
+        };
         writeln!(text, "{head} {} ×{} by {by}: {}; {allowed}", call.call, call.count, call.reason)
             .ok();
     }

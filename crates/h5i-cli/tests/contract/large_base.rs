@@ -83,6 +83,10 @@ fn an_index_of_many_files_starts_with_nothing_to_look_at_and_one_of_few_asks_nob
     let other = "git worktree add -q /tmp/other && cd /tmp/other && rm d1/deep/f1 && \
                  git status --porcelain && ! /run/h5i/bin/h5i changed-paths 2 h5i";
     assert_eq!(stand.sh("many", other), " D d1/deep/f1");
+    // A cache of untracked files knows directories that the answer would not name: there is none.
+    let cached = "git config core.untrackedCache true; git update-index --untracked-cache; \
+                  git status > /dev/null; echo u > d10/u; git status --porcelain";
+    assert_eq!(stand.sh("many", cached), " M d1/deep/f1\n?? d10/u");
     stand.ok(&["box", "create", "few", "--base", "HEAD~1", "--workspace", "overlay"]);
     let none = "git config core.fsmonitor; test -e /run/h5i/upper && echo there; true";
     assert_eq!(stand.sh("few", none), "");
