@@ -153,14 +153,14 @@ fn words(event: &Event) -> String {
         }
         Event::Resolved { name, addresses, withheld } => {
             let found = match addresses.as_slice() {
-                [] => "nothing".to_owned(),
-                found => found.join(" "),
+                [] => "has no address".to_owned(),
+                found => format!("is {}", found.join(" ")),
             };
             let kept = match withheld.as_slice() {
                 [] => String::new(),
                 kept => format!("; kept from the box: {}", kept.join(" ")),
             };
-            Shown::text(&format!("{name} is {found}{kept}")).to_string()
+            Shown::text(&format!("{name} {found}{kept}")).to_string()
         }
         Event::NetworkChange { change, rule, policy } => {
             let rule = rule.as_deref().unwrap_or("everything");
