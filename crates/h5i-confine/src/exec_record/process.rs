@@ -42,16 +42,18 @@ pub(super) struct LastWords {
 }
 
 impl Process {
-    /// Sees what came of the attempt that is under way, if one is.
+    /// Sees what came of the attempt that is under way, if one is and it can be seen.
     pub(super) fn settle(&mut self, pid: u32, image: Image, started: Instant) -> Option<Event> {
         self.attempt.as_ref()?;
         let another = match self.image.became(image) {
             Became::Unknown => return None,
             Became::Nothing => false,
             Became::Another => true,
-            Became::Alike => {
-                self.file.zip(stat::file(pid)).is_some_and(|(before, now)| before != now)
-            }
+            // Of a program that can't be read neither memory nor file is told.
+            Became::Alike => match (self.file, stat::file(pid)) {
+                (Some(before), Some(now)) => before != now,
+                _ => return None,
+            },
         };
         let attempt = self.attempt.take()?;
         if !another {
