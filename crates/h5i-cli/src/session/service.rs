@@ -32,9 +32,9 @@ use crate::running::spawn_failure;
 /// Others that are served at once, where descriptors suffice.
 const MOST: usize = 1000;
 /// Descriptors that one of them takes here, and those that the session has anyway, with room for a
-/// start.
+/// start and what the record of programs keeps for itself.
 const FOR_EACH: u64 = 7;
-const FOR_ALL: u64 = 51;
+const FOR_ALL: u64 = 55;
 /// How long the programs of a run have to end by themselves once who asked for it is gone.
 const AFTER_HANG_UP: Duration = Duration::from_secs(2);
 
@@ -47,8 +47,9 @@ impl Served {
     fn one() -> Option<Self> {
         // Without a descriptor left nobody would be heard any more, not even to be refused.
         let soft = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        let most =
-            usize::try_from(soft.saturating_sub(FOR_ALL) / FOR_EACH).unwrap_or(MOST).min(MOST);
+        // By a quarter of them the ends of programs are heard of.
+        let others = soft.saturating_sub(soft / 4).saturating_sub(FOR_ALL);
+        let most = usize::try_from(others / FOR_EACH).unwrap_or(MOST).min(MOST);
         let free = |served: usize| (served < most).then_some(served + 1);
         let counted = SERVED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, free);
         // Made only where it was counted: the drop of one that was not would count another one off.

@@ -182,7 +182,7 @@ fn more_callers_than_descriptors_are_told_that_the_box_is_busy() {
     let stand = with_box();
     let mut command = stand.program("sh");
     // Room for ten others.
-    command.args(["-c", "ulimit -n 126; exec \"$H5I\" box run a -- sh -c 'echo here; cat'"]);
+    command.args(["-c", "ulimit -n 168; exec \"$H5I\" box run a -- sh -c 'echo here; cat'"]);
     let stdio = std::process::Stdio::piped;
     let mut holder = command.stdin(stdio()).stdout(stdio()).spawn().unwrap();
     let mut line = [0; 5];
