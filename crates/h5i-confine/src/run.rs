@@ -464,7 +464,9 @@ fn await_terminal(shared: &Shared, id: u64) -> Option<OwnedFd> {
     loop {
         let over = state.over;
         let run = state.runs.get_mut(&id)?;
-        if run.terminal.is_some() || over {
+        // One that was stopped before it had a process has none.
+        let unborn = run.end.is_some() && !run.forked;
+        if run.terminal.is_some() || over || unborn {
             return run.terminal.take();
         }
         state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
