@@ -1,8 +1,8 @@
 //! What each process of a box takes, as the host's `/proc` tells.
 
-use std::fs;
 use std::io;
 
+use crate::processes::told;
 use crate::trees::Member;
 
 /// A process and what it takes.
@@ -25,7 +25,7 @@ impl Counted {
 
 /// Counts resident pages: quick, and too high where processes share memory.
 pub(crate) fn at_most(member: Member) -> Option<Counted> {
-    let text = fs::read_to_string(format!("/proc/{}/status", member.pid)).ok()?;
+    let text = told(format!("/proc/{}/status", member.pid)).ok()?;
     Some(Counted {
         member,
         private: field(&text, "RssAnon:"),
@@ -38,7 +38,7 @@ pub(crate) fn at_most(member: Member) -> Option<Counted> {
 /// page tables.
 pub(crate) fn exactly(counted: Counted) -> Counted {
     let path = format!("/proc/{}/smaps_rollup", counted.member.pid);
-    let text = match fs::read_to_string(path) {
+    let text = match told(path) {
         Ok(text) if text.contains("Pss_Anon:") => text,
         Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {
             // One that has just ended takes nothing any more.
@@ -58,7 +58,7 @@ pub(crate) fn exactly(counted: Counted) -> Counted {
 /// Bytes that the process has written to file systems with a disk below them, its children that it
 /// has waited for included; see proc_pid_io(5).
 pub(crate) fn written(pid: u32) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+    let text = told(format!("/proc/{pid}/io")).unwrap_or_default();
     let number = |name: &str| -> u64 {
         let line = text.lines().find_map(|line| line.strip_prefix(name));
         line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)

@@ -1,8 +1,10 @@
 //! What the host's `/proc` tells of the box's processes.
 
 use std::fs;
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
 use std::time::Duration;
 
 /// Who made a system call. Empty where the process was gone before it could be asked.
@@ -12,6 +14,12 @@ pub(crate) struct Caller {
     pub(crate) pid: u32,
     /// Path of the executable.
     pub(crate) program: Vec<u8>,
+}
+
+/// A file of `/proc` as text. A process's name is its own choice of bytes, and no way to be
+/// overlooked: what is no UTF-8 is replaced.
+pub(crate) fn told(path: impl AsRef<Path>) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
 }
 
 /// Asks for a thread by its id in this process's pid namespace.
@@ -24,7 +32,7 @@ pub(crate) fn identify(thread: u32) -> Caller {
 
 /// The id of a thread's process in its innermost pid namespace.
 pub(crate) fn inside(thread: u32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    let status = told(format!("/proc/{thread}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("NStgid:"))?;
     line.split_ascii_whitespace().last()?.parse().ok()
 }
@@ -32,7 +40,7 @@ pub(crate) fn inside(thread: u32) -> Option<u32> {
 /// Processor time of the stage and everything below it, reaped processes included. `None` when
 /// `/proc` does not tell.
 pub(crate) fn processor_time(stage: &OwnedFd) -> Option<Duration> {
-    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", stage.as_raw_fd())).ok()?;
+    let info = told(format!("/proc/self/fdinfo/{}", stage.as_raw_fd())).ok()?;
     let pid = info.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()?;
     let ticks = rustix::param::clock_ticks_per_second().max(1);
     let mut sum = 0u64;
@@ -46,7 +54,7 @@ pub(crate) fn processor_time(stage: &OwnedFd) -> Option<Duration> {
 
 /// User and kernel time of a process and of the children it has reaped; see proc_pid_stat(5).
 pub(crate) fn ticks_of(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = told(format!("/proc/{pid}/stat")).ok()?;
     // The name stands in parentheses and may hold anything, so fields count from its end.
     let after = &stat[stat.rfind(')')? + 1..];
     Some(
@@ -63,9 +71,31 @@ pub(crate) fn ticks_of(pid: u32) -> Option<u64> {
 pub(crate) fn children(pid: u32) -> Vec<u32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     threads
-        .filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("children")).ok())
+        .filter_map(|thread| told(thread.ok()?.path().join("children")).ok())
         .flat_map(|list| {
             list.split_ascii_whitespace().filter_map(|p| p.parse().ok()).collect::<Vec<_>>()
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::census;
+    use crate::trees::Member;
+
+    #[test]
+    fn a_name_that_is_no_text_hides_nobody() {
+        let of_named = |name: &std::ffi::CStr| {
+            rustix::thread::set_name(name).unwrap();
+            let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+            let member = Member { pid: thread, parent: 0, kept: None };
+            let counted = census::at_most(member).map_or(0, |counted| counted.all());
+            (inside(thread), ticks_of(thread).is_some(), counted > 0)
+        };
+        let all = std::thread::spawn(move || [c"text", c"\xff\xfe", c")\xff ("].map(of_named));
+        for seen in all.join().unwrap() {
+            assert_eq!(seen, (Some(std::process::id()), true, true));
+        }
+    }
 }

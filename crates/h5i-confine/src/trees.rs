@@ -3,14 +3,13 @@
 //! A run with a keeper is what stands below that. A run without one is what stands below no keeper.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::processes::children;
+use crate::processes::{children, told};
 use crate::session::State;
 
 /// What each process that is there at first may take more: all of them end on the same few processors.
@@ -85,13 +84,13 @@ impl Roots {
 
 /// The number of a pidfd's process on the host; `None` when it was reaped.
 fn number_of(pidfd: &OwnedFd) -> Option<u32> {
-    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
+    let info = told(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
     info.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()
 }
 
 /// State and parent of a process; see proc_pid_stat(5).
 fn state_and_parent(pid: u32) -> Option<(char, u32)> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = told(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
@@ -106,7 +105,7 @@ fn hold(member: Member) -> Option<OwnedFd> {
 
 /// Whether a process has been killed and is on its way out.
 fn is_dying(pid: u32) -> bool {
-    let read = |file| fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
+    let read = |file| told(format!("/proc/{pid}/{file}")).ok();
     let exiting = || {
         let stat = read("stat")?;
         let flags = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(6)?;

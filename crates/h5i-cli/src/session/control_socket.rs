@@ -73,8 +73,9 @@ pub(super) fn reach(host_dir: &Path, patience: Duration) -> io::Result<UnixStrea
 
 /// Whether a signal has stopped a process; see proc_pid_status(5).
 fn is_stopped(pid: Pid) -> bool {
-    let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()));
-    status.is_ok_and(|status| status.lines().any(|line| line.starts_with("State:\tT")))
+    let status = fs::read(format!("/proc/{}/status", pid.as_raw_nonzero()));
+    let mut lines = status.iter().flat_map(|status| status.split(|byte| *byte == b'\n'));
+    lines.any(|line| line.starts_with(b"State:\tT"))
 }
 
 /// From here on an answer is waited for as long as it takes.

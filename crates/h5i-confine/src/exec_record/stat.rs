@@ -128,7 +128,7 @@ impl Stat {
 /// The wait status of a process that has ended and was not reaped yet, if it is still there.
 pub(super) fn zombie(pid: u32) -> Option<i32> {
     let mut buffer = [0u8; 1024];
-    let text = str::from_utf8(read(&format!("/proc/{pid}/stat"), &mut buffer)?).ok()?;
+    let text = String::from_utf8_lossy(read(&format!("/proc/{pid}/stat"), &mut buffer)?);
     let mut words = text.get(text.rfind(')')? + 2..)?.split_ascii_whitespace();
     let state = words.next()?;
     if state == "Z" { words.last()?.parse().ok() } else { None }

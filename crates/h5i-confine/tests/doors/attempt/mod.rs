@@ -10,12 +10,18 @@ mod sockets;
 
 pub(crate) use mounts::own_namespaces;
 
-use crate::call::Outcome;
+use crate::call::{A, Outcome, call};
 
 pub(crate) type Attempt = fn(&[&str]) -> Outcome;
 
-/// Makes one attempt and says in one line how it went.
+/// Makes one attempt and says in one line how it went. As `nameless NAME ARGS…`, by a process whose
+/// name is no text.
 pub(crate) fn main(name: &str, args: &[&str]) {
+    if let ("nameless", [name, args @ ..]) = (name, args) {
+        const PR_SET_NAME: i64 = 15;
+        call(libc::SYS_prctl, &mut [A::N(PR_SET_NAME), A::In(b"\xff) \xfe\0")]).unwrap();
+        return main(name, args);
+    }
     let found = [
         amounts::ALL,
         files::ALL,

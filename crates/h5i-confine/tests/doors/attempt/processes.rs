@@ -46,6 +46,11 @@ pub(crate) const ALL: &[(&str, Attempt)] = &[
     ("set-scheduler", |a| {
         done(call(libc::SYS_sched_setscheduler, &mut [A::N(number(a[0])), A::N(0), A::In(&[0; 4])]))
     }),
+    ("spin", |_| {
+        loop {
+            std::hint::spin_loop();
+        }
+    }),
     ("others", |_| Ok(others().iter().map(u32::to_string).collect::<Vec<_>>().join(" "))),
     ("commands", |_| Ok(commands())),
 ];

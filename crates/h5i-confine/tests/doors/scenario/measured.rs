@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use h5i_confine::{InUse, Limit, Outcome, Output, Session, Spent, Stdio, Stop};
-use h5i_policy::Bytes;
+use h5i_policy::{Bytes, Millis};
 
 use super::{must, scenario};
 use crate::door::Scenario;
@@ -21,6 +21,11 @@ pub(crate) const ALL: &[Scenario] = &[
     scenario("D9o", "of several runs the one that takes the most is stopped", largest),
     scenario("D9p", "what a run that has ended left is ended, and the session goes on", left),
     scenario("D9q", "a System V segment counts, attached or not", segment),
+    scenario(
+        "D9s",
+        "a program whose name is no text is measured and ended like any other",
+        nameless,
+    ),
     scenario("D9r", "System V semaphores and messages count", semaphores_and_messages),
 ];
 
@@ -88,6 +93,26 @@ fn memory_file(world: &World) -> Result<String, String> {
     is_stopped(&limited, &over, Limit::Memory, ATTEMPT)?;
     is_whole(&attempt(&session, &["take-memory-file", "32"]))?;
     Ok(format!("{}", over.outcome))
+}
+
+fn nameless(world: &World) -> Result<String, String> {
+    let limited = world.fresh(|p| {
+        p.limits.memory = Some(Bytes::mebibytes(64));
+        p.limits.cpu = Some(Millis::seconds(4));
+    });
+    let session = limited.start();
+    // Left by a run with a keeper, so that it is found by what `/proc` tells alone.
+    let over =
+        format!("(setsid {ATTEMPT} attempt nameless take-memory 256 {LONG} &); exec sleep 60");
+    let mut run = session.command("/bin/sh");
+    let over = run.args(["-c", &over]).keeper().output().unwrap();
+    let stop = is_stopped(&limited, &over, Limit::Memory, ATTEMPT)?;
+    has_room(&session, |seen| seen.memory, 64 << 20)?;
+    is_whole(&attempt(&session, &["nameless", "take-memory", "32"]))?;
+    let spins = attempt(&session, &["nameless", "spin"]);
+    let Outcome::Stopped(spent) = spins.outcome else { return Err(format!("{}", spins.outcome)) };
+    must(spent.limit == Limit::Cpu, "spins", spent)?;
+    Ok(format!("{stop}; {spent}"))
 }
 
 fn segment(world: &World) -> Result<String, String> {
