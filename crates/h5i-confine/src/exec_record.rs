@@ -65,7 +65,8 @@ pub(crate) struct ExecRecord {
 pub(crate) enum Attempted {
     /// It was recorded and goes on, or nobody waits any more.
     Done,
-    /// It could not be recorded, and waits.
+    /// The process could not be looked at: it is gone, or there is no descriptor. Nothing was
+    /// recorded.
     Unread,
 }
 
@@ -110,26 +111,9 @@ impl ExecRecord {
     /// Takes a waiting `execve` or `execveat`, records it, and only then has it go on. `first` is
     /// the run that the process is to be the first of, where it is.
     ///
-    /// [`Attempted::Unread`] is left for the caller to refuse: the process is there, and can't be
-    /// looked at for want of a descriptor.
+    /// [`Attempted::Unread`] is left for who asks: to try again [with the descriptors that are
+    /// kept](Self::with_spare), and to refuse it.
     pub(crate) fn attempted(
-        &mut self,
-        call: &Notification,
-        listener: BorrowedFd<'_>,
-        first: Option<(u64, u32, &FirstProgram)>,
-        sink: &dyn EventSink,
-    ) -> Result<Attempted, NoticeError> {
-        let mut attempted = self.attempt(call, listener, first, sink)?;
-        if attempted == Attempted::Unread && sys::still_waits(listener, call.id) {
-            self.spare.lend();
-            attempted = self.attempt(call, listener, first, sink)?;
-            self.spare.take_back();
-        }
-        let gone = || !sys::still_waits(listener, call.id);
-        Ok(if attempted == Attempted::Unread && gone() { Attempted::Done } else { attempted })
-    }
-
-    fn attempt(
         &mut self,
         call: &Notification,
         listener: BorrowedFd<'_>,
@@ -200,6 +184,14 @@ impl ExecRecord {
         self.looks.push_back(Look { due, pid, proc: process.id.proc, nth: 0 });
         sys::proceed(listener, call.id)?;
         Ok(Attempted::Done)
+    }
+
+    /// Does something with the descriptors that are kept for want of others.
+    pub(crate) fn with_spare<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
+        self.spare.lend();
+        let done = act(self);
+        self.spare.take_back();
+        done
     }
 
     /// Takes a waiting `exit_group`: the last chance to see what the process is, and whose its

@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::event::{EventSink, SinkClosed};
 use crate::exec_record::{Attempted, ExecRecord, FirstProgram};
 use crate::refusals::Refusals;
-use crate::sys::Notification;
+use crate::sys::{self, Notification};
 
 /// Why a waiting call could not be dealt with.
 #[derive(Debug)]
@@ -68,11 +68,17 @@ impl Notices {
         sink: &dyn EventSink,
     ) -> Result<(), NoticeError> {
         match Notice::of(call) {
-            Notice::Exec => match self.execs.attempted(call, listener, first, sink)? {
-                Attempted::Done => Ok(()),
+            Notice::Exec => {
+                let unread = |attempted| {
+                    attempted == Attempted::Unread && sys::still_waits(listener, call.id)
+                };
+                let attempt = |execs: &mut ExecRecord| execs.attempted(call, listener, first, sink);
+                if !unread(attempt(&mut self.execs)?) || !unread(self.execs.with_spare(attempt)?) {
+                    return Ok(());
+                }
                 // What can't be recorded does not begin.
-                Attempted::Unread => self.refusals.answer(call, listener, sink),
-            },
+                self.refusals.answer(call, listener, sink)
+            }
             Notice::Exit => self.execs.exits(call, listener, sink),
             Notice::Refusal => {
                 self.execs.stopped(call.thread, sink)?;

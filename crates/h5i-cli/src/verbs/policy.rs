@@ -32,18 +32,19 @@ pub(super) fn show(caller: &Caller, args: &ProfileArgs) -> Result<Answer, Failur
         .into_iter()
         .map(|line| json!({ "field": line.field, "text": line.text, "from": line.source.to_string() }))
         .collect();
+    let written = written_secrets(policy);
     let data = json!({
         "profile": sourced.resolved.profile,
         "digest": digest,
         "policy": policy,
         "explained": lines,
-        "written_secrets": written_secrets(policy),
+        "written_secrets": written,
     });
     let mut answer = Answer::new(data, policy.to_toml())?.note(format!("digest   {digest}"));
     for missing in unenforced(policy) {
         answer = answer.note(format!("refused at create: {missing}; {}", missing.instead));
     }
-    for written in written_secrets(policy) {
+    for written in written {
         answer = answer.note(format!("note     {written}"));
     }
     Ok(answer)
@@ -128,8 +129,7 @@ pub(super) fn check(caller: &Caller, args: &CheckArgs) -> Result<Answer, Failure
 }
 
 /// Refuses what `create` would refuse of the profiles that these documents write, and of `default`;
-/// yields
-/// which profiles write a secret.
+/// yields which profiles write a secret.
 fn check_profiles(
     grounds: &Grounds,
     layers: &[Layer],
