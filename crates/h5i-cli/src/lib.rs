@@ -38,6 +38,7 @@ mod log_tail;
 pub mod net_record;
 mod net_sources;
 mod network_trial;
+mod open_files;
 mod origin;
 mod own_places;
 mod own_registry;

@@ -19,6 +19,7 @@ use crate::box_plan;
 use crate::caller::Caller;
 use crate::canary::Watch;
 use crate::failure::{Failure, Kind};
+use crate::open_files;
 use crate::path_error::{Action, PathError};
 use crate::receipt_log::{Deeds, ReceiptLog, Recorder};
 use crate::running::spawn_failure;
@@ -49,6 +50,7 @@ impl Host {
         lifetime: Lifetime,
         prepare: impl FnOnce(&mut Launched<'_>) -> Result<T, Failure>,
     ) -> Result<(Self, T), Failure> {
+        open_files::make_room();
         stored.open_own_roots()?;
         let layout = box_plan::layout_of(&caller.store, stored, manifest)?;
         check_private(policy, &HostResolver)?;

@@ -105,3 +105,32 @@ fn a_session_that_lasts_gives_back_the_code_of_its_beginning() {
     assert_eq!(holder.line(), "still there");
     assert_eq!(holder.end().code, 7);
 }
+
+#[test]
+fn a_session_has_the_descriptors_that_the_hard_limit_allows() {
+    let stand = with_box();
+    let mut command = stand.program("sh");
+    // Of a quarter of these, forty-two processes could be watched at once.
+    let script = "for n in $(seq 60); do sleep 1000 & all=\"$all $!\"; done; \
+                  until [ $(grep -l '^sleep$' /proc/[0-9]*/comm 2> /dev/null | wc -l) -ge 60 ]; \
+                  do :; done; kill $all; wait; echo ended";
+    command.args(["-c", "ulimit -S -n 168; exec \"$H5I\" box run a -- sh -c \"$0\"", script]);
+    let said = command.output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&said.stdout), "ended\n", "{said:?}");
+    let log = records(&stand);
+    let sleeps = |kind: &str| {
+        let proc: Vec<u64> = log
+            .iter()
+            .filter(|r| r["kind"] == "exec-attempt" && r["argv"][0] == "sleep")
+            .map(|r| r["proc"].as_u64().unwrap())
+            .collect();
+        log.iter()
+            .filter(|r| r["kind"] == kind && r["proc"].as_u64().is_some_and(|p| proc.contains(&p)))
+            .collect::<Vec<_>>()
+    };
+    let watched = sleeps("exec-attempt").iter().filter(|r| r["unwatched"].is_null()).count();
+    assert_eq!(watched, 60);
+    let ends = sleeps("process-end");
+    assert!(ends.iter().all(|r| r["signal"] == 15), "{ends:?}");
+    assert_eq!(ends.len(), 60);
+}
