@@ -3,8 +3,8 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// What a box with its 1,024 processes, a thousand joined runs and thousands of connections takes.
-/// Programs that this process starts on the host, such as one that tells a grant's secret, have it
-/// as well, so it is no more than what programs are used to.
+/// What this process starts has it as well (a program that tells a grant's secret, a box whose
+/// policy bounds no open files), so it is no more than what programs are used to.
 const WANTED: u64 = 16_384;
 
 /// Has this process have as many descriptors as a session may take, where the hard limit lets it:
